@@ -1,0 +1,88 @@
+/* tacit/model.h: networks by name.
+ *
+ *   mlp, mlp:500,500   H*W*C - (hidden, ReLU, dropout)... - classes; any number
+ *                      of hidden layers, one of 500 by default. Parameters
+ *                      fc1.weight (500,784), fc1.bias (500), fc2.weight, ...
+ *   cnn                conv1 3x3 pad 1, C->32, ReLU, max pool 2x2; conv2 3x3
+ *                      pad 1, 32->64, ReLU, max pool 2x2; fc1 to 128, ReLU,
+ *                      dropout; fc2 to classes. On 28x28x1 with 10 classes:
+ *                      421,642 parameters. H and W at least 4.
+ *
+ * Names and initial values of parameters are PyTorch's. Activations are NHWC,
+ * so what a linear layer sees of an image is in the order H,W,C: column
+ * (i*W + j)*C + k of fc1.weight belongs to row i, column j, channel k, where
+ * PyTorch's flattened NCHW has (k*H + i)*W + j. Convolution weights are
+ * (out,in,height,width) in both.
+ *
+ * Each group of layers is a tape block, so that a tape with recompute keeps
+ * only what is between groups.
+ *
+ * Thread-safety: a model does not change after its creation; forward is
+ * bounded by its tape. */
+#ifndef TACIT_MODEL_H
+#define TACIT_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tacit/params.h"
+#include "tacit/tape.h"
+
+TAC_BEGIN_DECLS
+
+typedef struct tac_model tac_model;
+
+typedef struct tac_model_config {
+    size_t struct_size;
+    size_t h, w, c; /* shape of one sample, each at least 1 */
+    size_t classes; /* logits a sample, at least 1 */
+    float dropout;  /* probability, in [0,1); after each hidden linear layer */
+} tac_model_config;
+
+#define TAC_MODEL_CONFIG_INIT                         \
+    {                                                 \
+        sizeof(tac_model_config), 28, 28, 1, 10, 0.0f \
+    }
+
+/* One kind of model, for lists and help. */
+typedef struct tac_model_family {
+    const char *name; /* "mlp"; NULL ends the table */
+    const char *form; /* "mlp[:H1,H2,...]" */
+    const char *doc;
+} tac_model_family;
+
+/* The table of families, ended by a NULL name. */
+TAC_API const tac_model_family *tac_model_families(void);
+
+/* Makes the model that `spec` names and registers its parameters with `params`
+ * (borrowed for the model's life, not yet laid out; of no use after a failure,
+ * as some parameters may have been registered). `config` NULL means defaults.
+ * Values come from tac_params_layout and tac_params_init. Errors: CONFIG for an
+ * unknown name or a bad argument (the message names the nearest and all known
+ * models); ARG for a shape or probability out of range; NOMEM. */
+TAC_API tac_status tac_model_create(tac_params *params, const char *spec,
+                                    const tac_model_config *config,
+                                    tac_model **out);
+TAC_API void tac_model_destroy(tac_model *m); /* NULL is legal */
+
+/* Records logits (n,classes) of x (n,H,W,C), or (n,H*W*C) for the mlp, both of
+ * the tape's dtype. The loss is the caller's: see
+ * tac_op_softmax_cross_entropy. Errors: ARG for another shape; the tape's. */
+TAC_API tac_status tac_model_forward(const tac_model *m, tac_tape *tape,
+                                     tac_tensor *x, tac_tensor **logits);
+
+/* "mlp:500,500", as given. Owned by the model. */
+TAC_API const char *tac_model_spec(const tac_model *m);
+TAC_API const tac_model_config *tac_model_config_of(const tac_model *m);
+
+/* Floating-point operations a sample, 2 for each multiply-add of the linear
+ * and convolution layers (zeros of the padding included), nothing else. The
+ * forward pass alone; and a training step: forward, weight gradients, and
+ * input gradients of all layers but the first. The cnn on 28x28x1: 8,482,304
+ * and 24,995,328. */
+TAC_API uint64_t tac_model_flop_forward(const tac_model *m);
+TAC_API uint64_t tac_model_flop_per_sample(const tac_model *m);
+
+TAC_END_DECLS
+
+#endif
