@@ -1,0 +1,272 @@
+/* comm_impl.h: what the files of comm/ know about communicators, requests and
+ * algorithms. */
+#ifndef TACIT_COMM_IMPL_H
+#define TACIT_COMM_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "boot.h"
+#include "domain.h"
+#include "kernels/reduce.h"
+#include "tacit/comm.h"
+#include "tacit/transport.h"
+
+/* ---- algorithms (alg_table.c, algs/) --------------------------------------
+ */
+
+/* One way to run one collective. A request is started once, stepped until it
+ * is no longer INPROGRESS, and finished once, also after a failure. No function
+ * blocks. All ranks choose the same algorithm, because applicable and cost
+ * look only at what is equal everywhere. */
+typedef struct tac__alg {
+    const char *name, *doc;
+    tac_coll coll;
+    int (*applicable)(const tac_comm *c, const tac_req *req);
+    double (*cost)(const tac_comm *c, const tac_req *req); /* seconds */
+    tac_status (*start)(tac_req *req);
+    tac_status (*step)(tac_req *req);
+    void (*finish)(tac_req *req);
+    /* Is this rank still waiting for rank r? For messages. */
+    int (*waits_for)(const tac_req *req, int r);
+} tac__alg;
+
+/* NULL-terminated. */
+extern const tac__alg *const tac__algs[];
+
+/* UNSUPPORTED (reported) if `name` is given and unknown or unfit. */
+tac_status tac__alg_choose(tac_comm *c, const tac_req *req, const char *name,
+                           const tac__alg **out);
+
+/* ---- requests (req.c) -----------------------------------------------------
+ */
+
+struct tac_req {
+    tac_comm *comm;         /* NULL once the communicator is destroyed */
+    tac_req *next;          /* in the queue, or in the free list */
+    tac_req *newer, *older; /* all that tac_wait has not released */
+
+    const tac__alg *alg;
+    tac_coll coll;
+    const char *src;
+    char *dst;
+    size_t count, esize; /* count as given to the call */
+    tac_dtype dtype;
+    tac_op op;
+    int root;
+    double prescale, postscale;
+    uint64_t tag, seq;
+    int timeout_ms;
+    size_t bytes_logical;
+
+    _Atomic int done;
+    tac_status status; /* valid once done */
+
+    int started, warned, moved; /* moved: this step did something */
+    uint64_t started_ns, polled_ns;
+    uint64_t wait_ns, cpu_ns, between_hosts;
+    int symmetric;      /* all ranks' buffers are */
+    int mine_symmetric; /* this rank's are */
+
+    /* The algorithm's own: where it is. */
+    int stage;
+    size_t pos, chunk; /* elements finished, elements under way */
+};
+
+/* A request like `want`, from the communicator's store; NULL: no memory.
+ * Caller holds the lock. */
+tac_req *tac__req_new(tac_comm *c, const tac_req *want);
+/* Queues it, releases the lock and starts what can start. */
+tac_status tac__req_submit(tac_req *req, tac_req **out);
+/* Fails all requests with the communicator's error. Caller holds the lock. */
+void tac__req_fail_all(tac_comm *c);
+void tac__req_complete(tac_req *req, tac_status s);
+/* The communicator goes: unfinished ones fail, all forget it. */
+void tac__req_orphan_all(tac_comm *c);
+/* "allreduce #17 (f32 x 4096, 16384 bytes, tag 3)" */
+void tac__req_describe(const tac_req *req, char *buf, size_t bytes);
+
+/* What must be equal on all ranks (algs/common.c), and the report that rank r's
+ * is not. */
+tac__sig tac__req_sig(const tac_req *req);
+tac_status tac__sig_mismatch(tac_req *req, int r, const tac__sig *theirs);
+
+/* Around moving and reducing `bytes` bytes: CPU seconds. */
+typedef struct tac__work {
+    double from;
+    size_t bytes;
+} tac__work;
+tac__work tac__work_begin(size_t bytes);
+void tac__work_end(tac_req *req, tac__work w);
+
+/* ---- the engine of a context (engine.c) -----------------------------------
+ */
+
+typedef struct tac__engine tac__engine;
+
+tac__engine *tac__engine_of(tac_context *ctx);
+/* Starts the progress thread if the communicator wants one. */
+tac_status tac__engine_add(tac__engine *e, tac_comm *c);
+void tac__engine_remove(tac__engine *e, tac_comm *c);
+/* Steps all communicators but `except`; returns whether anything moved. */
+int tac__engine_step(tac__engine *e, tac_comm *except);
+void tac__engine_watch(tac__engine *e);
+/* New work for the progress thread. */
+void tac__engine_notify(tac__engine *e);
+/* Communicators with unfinished requests. */
+int tac__engine_active(tac__engine *e);
+void tac__engine_activity(tac__engine *e, int change);
+
+/* ---- symmetric memory (memory.c) ------------------------------------------
+ */
+
+typedef struct tac__segment {
+    struct tac__segment *next;
+    int64_t id;
+    size_t bytes;
+    char *own;            /* what the caller holds */
+    tac__regions regions; /* base NULL: ordinary memory */
+} tac__segment;
+
+/* The segment that holds all of p[0..bytes); NULL if none does. */
+const tac__segment *tac__segment_find(const tac_comm *c, const void *p,
+                                      size_t bytes);
+const tac__segment *tac__segment_by_id(const tac_comm *c, int64_t id);
+void tac__segments_free(tac_comm *c);
+
+/* ---- scratch of algorithms (scratch.c) ------------------------------------
+ */
+
+/* Requests of a communicator run one at a time, so one scratch serves all. */
+typedef struct tac__scratch {
+    const void **srcs; /* [size] inputs of a reduction */
+    void **ops;        /* [2 * size] sends, then receives (P2P) */
+    char *staging;     /* staging_bytes (P2P) */
+    tac__sig *sigs;    /* [size + 1] (P2P, check) */
+} tac__scratch;
+
+tac_status tac__scratch_open(tac__scratch *s, int size, int p2p,
+                             size_t staging_bytes);
+/* `healthy` 0: messages may still arrive in the staging, so it is left. */
+void tac__scratch_close(tac__scratch *s, int healthy);
+
+/* ---- watching peers (liveness.c, watchdog.c) ------------------------------
+ */
+
+/* A peer on this host: its process, by descriptor (-1: by id). */
+typedef struct tac__peer {
+    int rank, fd;
+    int64_t pid;
+    uint64_t dead_ns; /* when first seen dead; 0: alive */
+} tac__peer;
+
+typedef struct tac__liveness {
+    int n;
+    tac__peer *peer;
+    uint64_t checked_ns;
+} tac__liveness;
+
+tac_status tac__liveness_open(tac__liveness *l, const tac__hello *peers,
+                              int rank, int size);
+void tac__liveness_close(tac__liveness *l);
+/* Rank of a dead peer without which `req` can't go on, or -1. */
+int tac__liveness_check(tac__liveness *l, const tac_req *req, uint64_t now);
+
+/* Timeouts, stall warnings and dead peers of one communicator. Call it when
+ * nothing moves. */
+void tac__watch(tac_comm *c);
+/* Fails an unfinished request because tac_wait's timeout has passed. */
+void tac__report_timeout(tac_req *req, int timeout_ms);
+
+/* ---- statistics (stats.c) --------------------------------------------------
+ */
+
+/* Counts a request that completed now. Caller holds the lock. */
+void tac__stats_count(const tac_req *req, uint64_t now);
+/* Adds time that a caller spent in tac_wait. Takes the lock. */
+void tac__stats_exposed(const tac_req *req, uint64_t ns);
+
+/* ---- the communicator -----------------------------------------------------
+ */
+
+struct tac_comm {
+    tac_context *ctx;
+    int rank, size, hosts;
+    tac_comm_config config; /* defaults filled in; transport points to name */
+    char transport_text[16];
+    char why[128];
+    tac__hello *peers; /* [size] */
+
+    const tac_transport *transport;
+    void *link;
+    tac__domain *domain; /* NULL on other transports */
+    tac_transport_offer *offers;
+    size_t n_offers;
+
+    tac__engine *engine;
+    tac_comm *engine_next; /* with id and pins under the engine's lock */
+    uint64_t engine_id;
+    int pins, listed;
+
+    pthread_mutex_t lock; /* all below */
+    tac_req *head, *tail;
+    tac_req *live, *store;
+    uint64_t next_seq;
+    tac__scratch scratch;
+    tac__segment *segments;
+    int64_t next_segment;
+    tac__liveness liveness;
+    tac_comm_stats stats;
+    const tac__reduce_table *kernels;
+
+    pthread_mutex_t error_lock;
+    _Atomic int status;
+    char error[512];
+
+    tac__bell own_bell, *bell; /* the domain's, or own_bell */
+    int spins;                 /* before yielding; 0 where cores are shared */
+};
+
+/* Takes a communicator one step; 1 if anything moved. Never blocks. */
+int tac__comm_step(tac_comm *c);
+/* Has a peer told us of a failure? Then it is ours. Caller holds the lock. */
+int tac__comm_listen(tac_comm *c);
+
+/* How long a waiter has found nothing to do. */
+typedef struct tac__rest {
+    unsigned n;
+} tac__rest;
+
+/* Rests a little: spins, yields, then sleeps until the bell rings, `req` (may
+ * be NULL) is done, or until_ns. Drives while it goes to sleep if `drive`. */
+void tac__comm_rest(tac_comm *c, tac__rest *r, const tac_req *req, int drive,
+                    uint64_t until_ns);
+
+/* First error wins; reports it, tells the peers. Returns the status in
+ * effect. Any thread. */
+tac_status tac__comm_poison(tac_comm *c, tac_status s, const char *fmt, ...)
+    TAC_PRINTF(3, 4);
+/* A peer told us: as poison, but does not tell it on. */
+void tac__comm_infect(tac_comm *c, tac_status s, const char *text);
+static inline tac_status tac__comm_status(const tac_comm *c)
+{
+    return (tac_status)atomic_load(&((tac_comm *)(uintptr_t)c)->status);
+}
+
+tac_status tac__config_fill(tac_context *ctx, const tac_comm_config *in,
+                            tac_comm_config *out);
+uint64_t tac__config_hash(const tac_comm_config *c);
+
+/* Chooses and opens a transport; agreed (choose.c). */
+tac_status tac__transport_choose(tac__boot *b, tac_comm *c);
+
+/* An out-of-band all-gather over a living communicator, for what is set up
+ * later (boot_comm.c). */
+tac_oob tac__oob_over_comm(tac_comm *c);
+/* Reports an agreed failure: logged on rank 0 only. Returns s. */
+tac_status tac__report_shared(tac_comm *c, tac_status s, const char *what,
+                              const char *text);
+
+#endif

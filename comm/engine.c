@@ -1,0 +1,219 @@
+/* engine.c: what drives the communicators of one context.
+ *
+ * Whoever waits for one communicator also steps the others, so that ranks may
+ * wait for two communicators in different orders. With progress = THREAD one
+ * thread a context drives the communicators that asked for it. A communicator
+ * that is being stepped is pinned, so that it can't go away meanwhile; the
+ * engine's lock is never held during a step. */
+#include <limits.h>
+#include <stdlib.h>
+
+#include "comm_impl.h"
+#include "tacit/clock.h"
+
+struct tac__engine {
+    tac_context *ctx;
+    pthread_mutex_t lock;
+    pthread_cond_t unpinned;
+    tac_comm *list; /* newest first */
+    uint64_t next_id;
+    _Atomic int active;
+    pthread_mutex_t life; /* threaded, thread */
+    int threaded;         /* communicators that want the thread */
+    pthread_t thread;
+    _Atomic int stop;
+    tac__bell work;
+};
+
+static const char slot_key;
+
+static void *make(tac_context *ctx, void *arg)
+{
+    (void)arg;
+    tac__engine *e = calloc(1, sizeof *e);
+    if (!e) return NULL;
+    e->ctx = ctx;
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_mutex_init(&e->life, NULL);
+    pthread_cond_init(&e->unpinned, NULL);
+    return e;
+}
+
+static void destroy(void *value)
+{
+    tac__engine *e = value;
+    pthread_cond_destroy(&e->unpinned);
+    pthread_mutex_destroy(&e->life);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+tac__engine *tac__engine_of(tac_context *ctx)
+{
+    return tac__context_slot(ctx, &slot_key, make, destroy, NULL);
+}
+
+static tac_comm *older_than(const tac__engine *e, uint64_t id)
+{
+    tac_comm *c = e->list;
+    while (c && c->engine_id >= id) c = c->engine_next;
+    return c;
+}
+
+/* Calls fn on each communicator that is listed when its turn comes; returns
+ * whether any call returned nonzero. */
+typedef int visit_fn(tac_comm *c, void *arg);
+static int for_each(tac__engine *e, visit_fn *fn, void *arg)
+{
+    int any = 0;
+    uint64_t id = UINT64_MAX;
+    pthread_mutex_lock(&e->lock);
+    for (tac_comm *c; (c = older_than(e, id)) != NULL;) {
+        id = c->engine_id;
+        c->pins++;
+        pthread_mutex_unlock(&e->lock);
+        any |= fn(c, arg);
+        pthread_mutex_lock(&e->lock);
+        if (--c->pins == 0) pthread_cond_broadcast(&e->unpinned);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return any;
+}
+
+static int step_unless(tac_comm *c, void *except)
+{
+    return c != except && tac__comm_step(c);
+}
+
+static int watch(tac_comm *c, void *arg)
+{
+    (void)arg;
+    tac__watch(c);
+    return 0;
+}
+
+int tac__engine_step(tac__engine *e, tac_comm *except)
+{
+    if (except && tac__engine_active(e) <= 1) return 0;
+    return for_each(e, step_unless, except);
+}
+
+void tac__engine_watch(tac__engine *e)
+{
+    for_each(e, watch, NULL);
+}
+
+int tac__engine_active(tac__engine *e)
+{
+    return atomic_load(&e->active);
+}
+
+void tac__engine_activity(tac__engine *e, int change)
+{
+    atomic_fetch_add(&e->active, change);
+}
+
+void tac__engine_notify(tac__engine *e)
+{
+    tac__bell_bump(&e->work);
+}
+
+/* ---- the progress thread ---------------------------------------------------
+ */
+
+typedef struct round {
+    int moved;
+    tac_comm *busy; /* one with unfinished requests */
+} round;
+
+static int step_threaded(tac_comm *c, void *arg)
+{
+    round *r = arg;
+    if (c->config.progress != TAC_PROGRESS_THREAD) return 0;
+    if (tac__comm_step(c)) r->moved = 1;
+    pthread_mutex_lock(&c->lock);
+    if (c->head) r->busy = c;
+    pthread_mutex_unlock(&c->lock);
+    return 0;
+}
+
+static int rest_on(tac_comm *c, void *arg)
+{
+    round *r = ((void **)arg)[0];
+    tac__rest *rest = ((void **)arg)[1];
+    if (c == r->busy)
+        tac__comm_rest(c, rest, NULL, 1, tac_clock_ns() + 50000000u);
+    return 0;
+}
+
+static void *run(void *arg)
+{
+    tac__engine *e = arg;
+    tac__rest rest = {0};
+    while (!atomic_load(&e->stop)) {
+        const uint32_t word = atomic_load(&e->work.word);
+        round r = {0, NULL};
+        for_each(e, step_threaded, &r);
+        if (r.moved) {
+            rest.n = 0;
+        } else if (r.busy) {
+            for_each(e, rest_on, (void *[]){&r, &rest});
+        } else {
+            atomic_fetch_add(&e->work.sleepers, 1);
+            if (!atomic_load(&e->stop))
+                tac__bell_sleep(&e->work, word, 1000000000u);
+            atomic_fetch_sub(&e->work.sleepers, 1);
+        }
+    }
+    return NULL;
+}
+
+static tac_status thread_join_in(tac__engine *e)
+{
+    tac_status s = TAC_OK;
+    pthread_mutex_lock(&e->life);
+    if (e->threaded == 0) {
+        atomic_store(&e->stop, 0);
+        if (pthread_create(&e->thread, NULL, run, e) != 0)
+            s = tac_fail(e->ctx, TAC_ERR_NOMEM, "no thread for communication");
+    }
+    if (s == TAC_OK) e->threaded++;
+    pthread_mutex_unlock(&e->life);
+    return s;
+}
+
+static void thread_leave(tac__engine *e)
+{
+    pthread_mutex_lock(&e->life);
+    if (--e->threaded == 0) {
+        atomic_store(&e->stop, 1);
+        tac__bell_bump(&e->work);
+        pthread_join(e->thread, NULL);
+    }
+    pthread_mutex_unlock(&e->life);
+}
+
+tac_status tac__engine_add(tac__engine *e, tac_comm *c)
+{
+    if (c->config.progress == TAC_PROGRESS_THREAD) TAC_TRY(thread_join_in(e));
+    pthread_mutex_lock(&e->lock);
+    c->engine_id = e->next_id++;
+    c->engine_next = e->list;
+    e->list = c;
+    c->listed = 1;
+    pthread_mutex_unlock(&e->lock);
+    return TAC_OK;
+}
+
+void tac__engine_remove(tac__engine *e, tac_comm *c)
+{
+    pthread_mutex_lock(&e->lock);
+    for (tac_comm **p = &e->list; *p; p = &(*p)->engine_next)
+        if (*p == c) {
+            *p = c->engine_next;
+            break;
+        }
+    while (c->pins > 0) pthread_cond_wait(&e->unpinned, &e->lock);
+    pthread_mutex_unlock(&e->lock);
+    if (c->config.progress == TAC_PROGRESS_THREAD) thread_leave(e);
+}

@@ -1,0 +1,82 @@
+/* tacit/transport.h: what a transport provides (for plug-ins; may change until
+ * version 1.0, guarded by TAC_ABI).
+ *
+ * A transport connects the ranks of one communicator. It offers shared memory
+ * (TAC_TRANSPORT_SHARED: a domain of control lines and staging slots, see
+ * comm/domain.h), or messages between two ranks (TAC_TRANSPORT_P2P). The
+ * algorithms in comm/algs are written on one or the other; a transport has no
+ * algorithms itself. No function blocks, except open, which is collective and
+ * bounded by the creation's timeout. */
+#ifndef TACIT_TRANSPORT_H
+#define TACIT_TRANSPORT_H
+
+#include "tacit/comm.h"
+
+TAC_BEGIN_DECLS
+
+struct tac__boot;   /* the bootstrap: rank, size, exchange, agree */
+struct tac__domain; /* shared memory seen by all ranks */
+
+#define TAC_TRANSPORT_SHARED 1u
+#define TAC_TRANSPORT_P2P    2u
+
+typedef struct tac_transport {
+    unsigned abi;     /* TAC_ABI */
+    const char *name; /* "mpi" */
+    const char *doc;  /* one line */
+    unsigned flags;
+
+    /* Can this rank use it with these peers? Local; writes why not. */
+    int (*usable)(const struct tac__boot *boot, void *arg,
+                  const tac_comm_config *config, char *why, size_t bytes);
+    /* Collective over the bootstrap; verdict agreed before any rank returns. */
+    tac_status (*open)(struct tac__boot *boot, void *arg,
+                       const tac_comm_config *config, void **state);
+    /* Local, never waits for peers. `healthy`: 0 after a failure. */
+    void (*close)(void *state, int healthy);
+
+    /* Tells all peers; any thread; does not block. */
+    void (*abort)(void *state, tac_status s, const char *text);
+    /* Has a peer told us? OK, or the status, with *text owned by state. Cheap.
+     */
+    tac_status (*poll)(void *state, const char **text);
+
+    /* SHARED: the domain. */
+    struct tac__domain *(*domain)(void *state);
+
+    /* P2P. Messages of one pair of ranks arrive in the order sent; bytes is at
+     * most max_message and equal on both sides. */
+    size_t max_message;
+    tac_status (*isend)(void *state, int peer, const void *buf, size_t bytes,
+                        void **op);
+    tac_status (*irecv)(void *state, int peer, void *buf, size_t bytes,
+                        void **op);
+    /* OK: *op is complete, released and NULL (a NULL *op is complete). */
+    tac_status (*test)(void *state, void **op);
+    /* Gives *op up after a failure, without waiting. */
+    void (*cancel)(void *state, void **op);
+
+    /* The offer's `arg` is shared by a communicator and its children: each
+     * holds one reference. NULL where arg needs none. */
+    void (*retain)(void *arg);
+    void (*release)(void *arg);
+} tac_transport;
+
+/* A transport that the core doesn't know, offered at creation. */
+typedef struct tac_transport_offer {
+    const tac_transport *transport;
+    void *arg;
+} tac_transport_offer;
+
+/* tac_comm_create_oob with more transports: `offers` has `n` entries, borrowed
+ * for the call (args are retained). "auto" prefers self, thread, shm, then
+ * these in order. */
+TAC_API tac_status tac_comm_create_with(tac_context *ctx, int rank, int size,
+                                        const tac_oob *oob,
+                                        const tac_transport_offer *offers,
+                                        size_t n, const tac_comm_config *config,
+                                        tac_comm **out);
+
+TAC_END_DECLS
+
+#endif
