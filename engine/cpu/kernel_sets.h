@@ -1,0 +1,15 @@
+/* kernel_sets.h: the sets of CPU kernels, one folder each. Private to cpu/.
+ *
+ * A set whose code this build does not contain is still listed; its
+ * `available` says why it can't be used. */
+#ifndef TAC_CPU_KERNEL_SETS_H
+#define TAC_CPU_KERNEL_SETS_H
+
+#include "tacit/kernels.h"
+
+extern const tac_kernel_set tac__ref_set;
+extern const tac_kernel_set tac__avx2_set;
+extern const tac_kernel_set tac__avx512_set;
+extern const tac_kernel_set tac__onednn_set;
+
+#endif

@@ -1,0 +1,7 @@
+/* ref_f64.c: the reference kernels for double. */
+#define REAL      double
+#define FN(name)  ref_f64_##name
+#define REF_DTYPE TAC_F64
+#define REF_APPLY tac__ref_apply_f64
+#define SQRT      sqrt
+#include "ref_table.inc"

@@ -1,0 +1,44 @@
+/* Arguments of operations, checked before anything is allocated. */
+#include "tape_impl.h"
+
+tac_status tac__check_phase(const tac_tape *t, const char *op)
+{
+    if (t->phase == TAC__FORWARD || t->phase == TAC__BACKWARD) return TAC_OK;
+    return tac_fail(t->ctx, TAC_ERR_STATE, "%s: call tac_tape_begin first", op);
+}
+
+const char *tac__label(const tac_tensor *x, const char *role)
+{
+    return x->name != NULL ? x->name : role;
+}
+
+tac_status tac__check_input(const tac_tape *t, const char *op, const char *role,
+                            const tac_tensor *x, int lo, int hi)
+{
+    char text[160];
+
+    TAC_TRY(tac__check_phase(t, op));
+    if (x == NULL)
+        return tac_fail(t->ctx, TAC_ERR_ARG, "%s: %s is missing", op, role);
+    if (x->dtype != t->dtype || x->is_loss)
+        return tac_fail(t->ctx, TAC_ERR_ARG,
+                        "%s: %s is %s of dtype %s; the tape works in %s", op,
+                        tac__label(x, role), x->is_loss ? "a loss" : "a tensor",
+                        tac_dtype_name(x->dtype), tac_dtype_name(t->dtype));
+    if (x->ndim < lo || x->ndim > hi)
+        return tac_fail(t->ctx, TAC_ERR_ARG,
+                        "%s: %s %s has %d dimensions; %d to %d are possible",
+                        op, tac__label(x, role),
+                        tac_tensor_shape_text(x, text, sizeof text), x->ndim,
+                        lo, hi);
+    return TAC_OK;
+}
+
+tac_status tac__check_scalar_table(const tac_tape *t, const char *op,
+                                   const tac_tensor *x)
+{
+    if (t->dry || tac_device_kernels(t->dev, x->dtype) != NULL) return TAC_OK;
+    return tac_fail(t->ctx, TAC_ERR_UNSUPPORTED,
+                    "%s: device %s has no kernels for a loss in %s", op,
+                    tac_device_name(t->dev), tac_dtype_name(x->dtype));
+}
