@@ -1,8 +1,8 @@
 /* cnn.c: two convolutions with pooling and two linear layers.
  *
- * Three tape blocks: conv1 and its pool, conv2 and its pool, fc1. The ReLU is
- * fused into the layer before it and its backward pass into the pool's, so the
- * large activations are written and read once. */
+ * Three tape blocks: conv1 and its pool, conv2 and its pool, fc1. A convolution,
+ * its ReLU and its pool are one operation: the network's largest activations,
+ * which lie between them, are never stored. */
 #include <stdlib.h>
 
 #include "layers.h"
@@ -59,9 +59,7 @@ static tac_status cnn_build(tac_model *m, const char *arg)
 static tac_status conv_block(tac_tape *t, void *arg, tac_tensor *const *in,
                              tac_tensor **out)
 {
-    tac_tensor *y = NULL;
-    TAC_TRY(tac__conv_forward(arg, t, in[0], TAC_ACT_RELU, &y));
-    return tac_op_max_pool2d(t, y, 2, 2, out);
+    return tac__conv_pool_forward(arg, 2, t, in[0], out);
 }
 
 static tac_status fc_block(tac_tape *t, void *arg, tac_tensor *const *in,

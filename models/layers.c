@@ -53,11 +53,12 @@ tac_status tac__linear_forward(const tac__linear *l, tac_tape *t, tac_tensor *x,
                          tac_tape_param(t, l->bias), act, y);
 }
 
-tac_status tac__conv_forward(const tac__conv *l, tac_tape *t, tac_tensor *x,
-                             tac_act act, tac_tensor **y)
+tac_status tac__conv_pool_forward(const tac__conv *l, size_t k, tac_tape *t,
+                                  tac_tensor *x, tac_tensor **y)
 {
-    return tac_op_conv2d(t, x, tac_tape_param(t, l->weight),
-                         tac_tape_param(t, l->bias), 1, l->pad, act, y);
+    return tac_op_conv2d_max_pool2d(t, x, tac_tape_param(t, l->weight),
+                                    tac_tape_param(t, l->bias), 1, l->pad, k, k,
+                                    y);
 }
 
 tac_status tac__hidden_forward(const tac__linear *l, float p, tac_tape *t,

@@ -26,8 +26,10 @@ tac_status tac__conv_add(tac_model *m, const char *name, size_t in, size_t out,
 
 tac_status tac__linear_forward(const tac__linear *l, tac_tape *t, tac_tensor *x,
                                tac_act act, tac_tensor **y);
-tac_status tac__conv_forward(const tac__conv *l, tac_tape *t, tac_tensor *x,
-                             tac_act act, tac_tensor **y);
+/* y = max_pool(relu(conv(x))), windows of k x k side by side, as one operation.
+ */
+tac_status tac__conv_pool_forward(const tac__conv *l, size_t k, tac_tape *t,
+                                  tac_tensor *x, tac_tensor **y);
 
 /* y = relu(linear(x)), then dropout if p > 0. */
 tac_status tac__hidden_forward(const tac__linear *l, float p, tac_tape *t,

@@ -1,0 +1,338 @@
+/* engine_ops.c: each kernel by itself, on the shapes of the cnn.
+ *
+ * What multiplies is given in GFLOP/s and as a share of the matrix product's
+ * peak; what moves data in GB/s, counting each array that must be read or
+ * written once, and as a share of the update bandwidth over as many bytes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bench_stats.h"
+#include "engine_bench.h"
+#include "tacit/pool.h"
+
+enum {
+    IN = 3136, /* fc1 */
+    OUT = 128,
+    CLASSES = 10,
+    FLAT = 1 << 22, /* elements of flat arrays */
+};
+
+typedef struct ops {
+    tac__bench *b;
+    size_t batch;
+    tac_conv2d c1, c2;
+    tac_pool2d p1, p2;
+    float *a, *w, *d, *e; /* FLAT or more floats each */
+    uint8_t *index;
+    int32_t *labels;
+    double peak_gflops;
+} ops;
+
+/* One row of the table. */
+typedef struct kernel {
+    const char *name, *shape;
+    tac__timed_fn *run;
+    double (*gflop)(const ops *o);  /* NULL: moves data */
+    double (*floats)(const ops *o); /* read and written; NULL: multiplies */
+} kernel;
+
+#define CALL(entry, ...) o->b->k->entry(&o->b->kc, __VA_ARGS__)
+#define KERNEL(name, call)            \
+    static tac_status name(void *arg) \
+    {                                 \
+        ops *o = arg;                 \
+        return call;                  \
+    }
+
+KERNEL(linear_forward, CALL(linear_forward, o->batch, IN, OUT, o->a, o->w, o->d,
+                            TAC_ACT_RELU, o->e))
+KERNEL(linear_backward_data,
+       CALL(linear_backward_data, o->batch, IN, OUT, o->e, o->w, o->a, 0))
+KERNEL(linear_backward_weights, CALL(linear_backward_weights, o->batch, IN, OUT,
+                                     o->a, o->e, o->w, o->d, 0))
+KERNEL(conv1_forward,
+       CALL(conv2d_forward, &o->c1, o->a, o->w, o->d, TAC_ACT_RELU, o->e))
+KERNEL(conv1_backward_weights,
+       CALL(conv2d_backward_weights, &o->c1, o->a, o->e, o->w, o->d, 0))
+KERNEL(conv2_forward,
+       CALL(conv2d_forward, &o->c2, o->a, o->w, o->d, TAC_ACT_RELU, o->e))
+KERNEL(conv2_backward_data,
+       CALL(conv2d_backward_data, &o->c2, o->e, o->w, o->a, 0))
+KERNEL(conv2_backward_weights,
+       CALL(conv2d_backward_weights, &o->c2, o->a, o->e, o->w, o->d, 0))
+KERNEL(block1_forward, CALL(conv2d_pool_forward, &o->c1, &o->p1, o->a, o->w,
+                            o->d, o->e, o->index))
+KERNEL(block1_backward, CALL(conv2d_pool_backward, &o->c1, &o->p1, o->a, o->w,
+                             o->e, o->index, o->e, o->w, o->d, 0, NULL, 0))
+KERNEL(block2_forward, CALL(conv2d_pool_forward, &o->c2, &o->p2, o->a, o->w,
+                            o->d, o->e, o->index))
+KERNEL(block2_backward,
+       CALL(conv2d_pool_backward, &o->c2, &o->p2, o->a, o->w, o->e, o->index,
+            o->e, o->w + FLAT / 2, o->d, 0, o->a, 0))
+KERNEL(pool_forward, CALL(maxpool2d_forward, &o->p1, o->a, o->e, o->index))
+KERNEL(pool_backward,
+       CALL(maxpool2d_backward, &o->p1, o->e, o->index, o->d, o->a))
+KERNEL(relu_forward, CALL(relu_forward, FLAT, o->a, o->d))
+KERNEL(relu_backward, CALL(relu_backward, FLAT, o->a, o->d, o->d))
+KERNEL(axpy, CALL(axpy, FLAT, 1e-6, o->a, o->d))
+KERNEL(scale, CALL(scale, FLAT, 1.000001, o->d))
+
+static tac_status dropout(void *arg)
+{
+    ops *o = arg;
+    const tac_rng_key key = {1, TAC_STREAM_DROPOUT, 1};
+    return CALL(dropout, FLAT, o->a, 0.5f, &key, 0, o->d);
+}
+
+static tac_status sum_squares(void *arg)
+{
+    ops *o = arg;
+    double out;
+    return CALL(sum_squares, FLAT, o->a, &out);
+}
+
+static tac_status softmax_xent(void *arg)
+{
+    ops *o = arg;
+    return CALL(softmax_xent_forward, o->batch, CLASSES, o->a, o->labels, o->d,
+                o->e, NULL);
+}
+
+static const tac_step_scalars scalars = {.lr = 1e-6f,
+                                         .grad_scale = 1,
+                                         .clip_coef = 1,
+                                         .bias_correction1 = 0.1f,
+                                         .bias_correction2 = 0.1f};
+
+static tac_status sgd(void *arg)
+{
+    ops *o = arg;
+    const tac_sgd_args a = {.momentum = 0.9f};
+    return CALL(sgd, FLAT, &a, &scalars, o->a, o->w, o->d);
+}
+
+static tac_status adamw(void *arg)
+{
+    ops *o = arg;
+    const tac_adamw_args a = {0.9f, 0.999f, 1e-8f, 0.01f};
+    return CALL(adamw, FLAT, &a, &scalars, o->a, o->w, o->d, o->e);
+}
+
+static double conv_gflop(const tac_conv2d *d)
+{
+    return 2e-9 * (double)(d->n * d->oh * d->ow * d->oc) *
+           (double)(d->ic * d->kh * d->kw);
+}
+
+static double fc_gflop(const ops *o)
+{
+    return 2e-9 * (double)o->batch * IN * OUT;
+}
+
+static double c1_gflop(const ops *o)
+{
+    return conv_gflop(&o->c1);
+}
+
+static double c2_gflop(const ops *o)
+{
+    return conv_gflop(&o->c2);
+}
+
+static double c2_twice_gflop(const ops *o)
+{
+    return 2 * conv_gflop(&o->c2);
+}
+
+/* Index bytes count as a quarter of a float. */
+static double pool_floats(const ops *o)
+{
+    const tac_pool2d *p = &o->p1;
+    return (double)(p->n * p->c) *
+           ((double)(p->h * p->w) + 1.25 * (double)(p->oh * p->ow));
+}
+
+static double pool_back_floats(const ops *o)
+{
+    const tac_pool2d *p = &o->p1;
+    return pool_floats(o) + (double)(p->n * p->c * p->oh * p->ow);
+}
+
+static double softmax_floats(const ops *o)
+{
+    return (double)o->batch * (2 * CLASSES + 2);
+}
+
+static double flat1(const ops *o)
+{
+    (void)o;
+    return FLAT;
+}
+
+static double flat2(const ops *o)
+{
+    (void)o;
+    return 2.0 * FLAT;
+}
+
+static double flat3(const ops *o)
+{
+    (void)o;
+    return 3.0 * FLAT;
+}
+
+static double flat5(const ops *o)
+{
+    (void)o;
+    return 5.0 * FLAT;
+}
+
+static double flat7(const ops *o)
+{
+    (void)o;
+    return 7.0 * FLAT;
+}
+
+static const kernel kernels[] = {
+    {"linear_forward", "3136 to 128, relu", linear_forward, fc_gflop, NULL},
+    {"linear_backward_data", "3136 to 128", linear_backward_data, fc_gflop,
+     NULL},
+    {"linear_backward_weights", "3136 to 128", linear_backward_weights,
+     fc_gflop, NULL},
+    {"conv2d_forward", "28x28, 1 to 32, relu", conv1_forward, c1_gflop, NULL},
+    {"conv2d_backward_weights", "28x28, 1 to 32", conv1_backward_weights,
+     c1_gflop, NULL},
+    {"conv2d_forward", "14x14, 32 to 64, relu", conv2_forward, c2_gflop, NULL},
+    {"conv2d_backward_data", "14x14, 32 to 64", conv2_backward_data, c2_gflop,
+     NULL},
+    {"conv2d_backward_weights", "14x14, 32 to 64", conv2_backward_weights,
+     c2_gflop, NULL},
+    {"conv2d_pool_forward", "28x28, 1 to 32", block1_forward, c1_gflop, NULL},
+    {"conv2d_pool_backward", "28x28, 1 to 32, dw", block1_backward, c1_gflop,
+     NULL},
+    {"conv2d_pool_forward", "14x14, 32 to 64", block2_forward, c2_gflop, NULL},
+    {"conv2d_pool_backward", "14x14, 32 to 64, dw dx", block2_backward,
+     c2_twice_gflop, NULL},
+    {"maxpool2d_forward", "28x28x32, 2x2", pool_forward, NULL, pool_floats},
+    {"maxpool2d_backward", "28x28x32, 2x2", pool_backward, NULL,
+     pool_back_floats},
+    {"softmax_xent_forward", "10 classes", softmax_xent, NULL, softmax_floats},
+    {"relu_forward", "4Mi", relu_forward, NULL, flat2},
+    {"relu_backward", "4Mi, in place", relu_backward, NULL, flat3},
+    {"dropout", "4Mi", dropout, NULL, flat2},
+    {"axpy", "4Mi", axpy, NULL, flat3},
+    {"scale", "4Mi", scale, NULL, flat2},
+    {"sum_squares", "4Mi", sum_squares, NULL, flat1},
+    {"sgd", "4Mi, momentum", sgd, NULL, flat5},
+    {"adamw", "4Mi", adamw, NULL, flat7},
+};
+
+static tac_status report(ops *o, const kernel *k, double seconds)
+{
+    tac_json *j = o->b->json;
+    tac__peaks peaks = {0};
+    const double bytes = k->floats ? 4 * k->floats(o) : 0;
+    const double rate =
+        k->gflop ? k->gflop(o) / seconds : bytes / seconds * 1e-9;
+    if (!k->gflop)
+        TAC_TRY(tac__peak_bandwidth(
+            o->b, (size_t)bytes / 2 / sizeof(float) * sizeof(float), &peaks));
+    const double share = rate / (k->gflop ? o->peak_gflops : peaks.update_gbs);
+    if (!o->b->opt->quiet)
+        printf("%-24s %-24s %10.1f us %8.1f %s %6.1f %%\n", k->name, k->shape,
+               seconds * 1e6, rate, k->gflop ? "GFLOP/s" : "GB/s   ",
+               100 * share);
+    tac_json_begin_object(j, NULL);
+    tac_json_str(j, "op", k->name);
+    tac_json_str(j, "shape", k->shape);
+    tac_json_f64(j, "time_us", seconds * 1e6);
+    tac_json_f64(j, k->gflop ? "gflops" : "gbs", rate);
+    tac_json_f64(j, "peak_share", share);
+    tac_json_end_object(j);
+    return TAC_OK;
+}
+
+static tac_status measure_kernels(ops *o)
+{
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; ++i) {
+        double seconds = 0;
+        TAC_TRY(tac__time(kernels[i].run, o, o->b->opt->seconds, &seconds));
+        TAC_TRY(report(o, &kernels[i], seconds));
+    }
+    return TAC_OK;
+}
+
+static tac_status measure_peak(ops *o, tac__peaks *peaks)
+{
+    tac__peak_meter *meter = NULL;
+    TAC_TRY(tac__peak_create(o->b, 3, &meter));
+    tac_status s = TAC_OK;
+    for (int i = 0; s >= 0 && i < 3; ++i) s = tac__peak_round(meter);
+    if (s >= 0) tac__peak_result(meter, peaks);
+    tac__peak_destroy(meter);
+    TAC_TRY(s);
+    o->peak_gflops = peaks->gflops;
+    return tac__peak_bandwidth(o->b, (size_t)64 << 20, peaks);
+}
+
+static tac_status allocate(ops *o)
+{
+    const tac_device_ops *dev = tac_device_ops_of(o->b->dev);
+    void *impl = tac_device_impl(o->b->dev);
+    const size_t largest = o->batch * 28 * 28 * 32; /* output of conv1 */
+    const size_t n = largest > FLAT ? largest : FLAT;
+    void *index = NULL, *labels = NULL;
+    TAC_TRY(tac__bench_floats(o->b, n, 0.1f, &o->a));
+    TAC_TRY(tac__bench_floats(o->b, n, 0.1f, &o->w));
+    TAC_TRY(tac__bench_floats(o->b, n, 0.1f, &o->d));
+    TAC_TRY(tac__bench_floats(o->b, n, 0.1f, &o->e));
+    TAC_TRY(dev->alloc(impl, n, &index));
+    o->index = index;
+    memset(o->index, 0, n);
+    TAC_TRY(dev->alloc(impl, o->batch * sizeof(int32_t), &labels));
+    o->labels = labels;
+    for (size_t i = 0; i < o->batch; ++i) o->labels[i] = (int32_t)(i % CLASSES);
+    return TAC_OK;
+}
+
+static tac_status run(ops *o)
+{
+    tac__peaks peaks = {.method = "none"};
+    tac_json *j = o->b->json;
+    TAC_TRY(allocate(o));
+    TAC_TRY(measure_peak(o, &peaks));
+    if (!o->b->opt->quiet)
+        printf(
+            "batch %zu, f32, %d threads, kernels %s\n"
+            "peak   matrix product %.1f GFLOP/s (n %zu, %s); copy %.1f GB/s; "
+            "update %.1f GB/s (64 MiB arrays)\n",
+            o->batch, tac_pool_size(o->b->kc.pool), o->b->k->names,
+            peaks.gflops, peaks.n, peaks.method, peaks.copy_gbs,
+            peaks.update_gbs);
+    tac_json_str(j, "kernels", o->b->k->names);
+    tac_json_u64(j, "batch", o->batch);
+    tac_json_i64(j, "threads", tac_pool_size(o->b->kc.pool));
+    tac_json_f64(j, "peak_gflops", peaks.gflops);
+    tac_json_f64(j, "copy_gbs", peaks.copy_gbs);
+    tac_json_f64(j, "update_gbs", peaks.update_gbs);
+    tac_json_begin_array(j, "ops");
+    TAC_TRY(measure_kernels(o));
+    tac_json_end_array(j);
+    return TAC_OK;
+}
+
+tac_status tac__bench_ops(tac__bench *b)
+{
+    const size_t n = (size_t)b->opt->batch;
+    ops o = {.b = b,
+             .batch = n,
+             .c1 = {n, 28, 28, 1, 32, 3, 3, 1, 1, 28, 28},
+             .c2 = {n, 14, 14, 32, 64, 3, 3, 1, 1, 14, 14},
+             .p1 = {n, 28, 28, 32, 2, 2, 14, 14},
+             .p2 = {n, 14, 14, 64, 2, 2, 7, 7}};
+    const tac_status s = run(&o);
+    void *const all[] = {o.a, o.w, o.d, o.e, o.index, o.labels};
+    for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
+        tac__bench_free(b, all[i]);
+    return s;
+}

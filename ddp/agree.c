@@ -1,0 +1,88 @@
+/* Set-up work is done by every rank, so most of its failures happen on every
+ * rank at once: no such file, no memory. No rank leaves before all have told
+ * each other how they fared (4 bytes a rank), and the lowest one that failed
+ * speaks for all. */
+#include "agree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void tac__capture_log(void *arg, tac_log_level level, const char *line)
+{
+    tac__capture *c = arg;
+    char out[4096];
+    int n;
+
+    if (level == TAC_LOG_ERROR && c->armed) {
+        snprintf(c->text, sizeof c->text, "%s", line);
+        return;
+    }
+    n = snprintf(out, sizeof out, "%s\n", line);
+    if (n >= (int)sizeof out) out[n = (int)sizeof out - 1] = '\n';
+    if (n > 0 && write(STDERR_FILENO, out, (size_t)n) < 0) return;
+}
+
+void tac__capture_flush(tac__capture *c)
+{
+    const int armed = c->armed;
+
+    if (!c->text[0]) return;
+    c->armed = 0;
+    tac__capture_log(c, TAC_LOG_ERROR, c->text);
+    c->armed = armed;
+    c->text[0] = '\0';
+}
+
+static tac_status gather(tac_comm *comm, const int32_t *mine, int32_t *all)
+{
+    tac_req *req = NULL;
+
+    TAC_TRY(tac_allgather(comm, mine, all, 1, TAC_I32, NULL, &req));
+    return tac_wait(req, 0);
+}
+
+static void speak(tac__capture *c, int failed, int speaker)
+{
+    char line[2304];
+
+    if (c->rank != speaker) return;
+    if (failed > 1)
+        snprintf(line, sizeof line, "%s (and %d other rank%s)", c->text,
+                 failed - 1, failed > 2 ? "s" : "");
+    else
+        snprintf(line, sizeof line, "%s", c->text);
+    snprintf(c->text, sizeof c->text, "%.2040s", line);
+    tac__capture_flush(c);
+}
+
+tac_status tac__agree_verdict(tac_comm *comm, tac__capture *c,
+                              tac_status mine)
+{
+    const int world = tac_comm_size(comm);
+    const int32_t status = (int32_t)mine;
+    int32_t *all = malloc((size_t)world * sizeof *all);
+    int failed = 0, speaker = -1;
+    tac_status verdict;
+
+    if (!all) return TAC_ERR_NOMEM;
+    verdict = gather(comm, &status, all);
+    if (verdict < 0) {
+        free(all);
+        tac__capture_flush(c);
+        return verdict;
+    }
+    for (int r = 0; r < world; r++) {
+        if (all[r] >= 0) continue;
+        if (speaker < 0) speaker = r;
+        failed++;
+    }
+    if (failed) {
+        verdict = (tac_status)all[speaker];
+        speak(c, failed, speaker);
+        c->text[0] = '\0';
+    }
+    free(all);
+    return verdict;
+}

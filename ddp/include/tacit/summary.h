@@ -1,0 +1,53 @@
+/* tacit/summary.h: what a run amounts to: one object, one file.
+ *
+ * The keys of summary.json are the field names below. Definitions: seconds are
+ * wall time of rank 0 unless said; bytes are summed over all ranks.
+ *   wall_s          from the first training step to the end of the last
+ *                   evaluation
+ *   train_s         of wall_s: training steps alone; samples_per_s divides by it
+ *   compute_s       time in forward, backward and update
+ *   comm_s          union of the spans in which a gradient bucket was under way
+ *   comm_exposed_s  the part of it in which no compute ran on rank 0
+ *   wait_s          of comm_s: waiting for other ranks
+ *   cpu_s           CPU time of all ranks
+ *   bytes_logical   what ranks contribute: elements times element size
+ *   bytes_wire      the same after encoding
+ *   bytes_between_hosts  what the algorithm really sent from host to host
+ *   params_hash     XXH3-64 over the f32 parameters in registration order */
+#ifndef TACIT_SUMMARY_H
+#define TACIT_SUMMARY_H
+
+#include <stdint.h>
+
+#include "tacit/context.h"
+
+TAC_BEGIN_DECLS
+
+typedef struct tac_summary {
+    int world, hosts, threads;
+    const char *transport, *device, *precision, *sync, *compress, *optimizer,
+        *model, *data; /* borrowed */
+    int64_t sync_every, steps, attempts, skipped_steps;
+    double epochs;
+    int64_t samples, tokens, global_batch, parameters;
+    double train_loss, eval_loss, eval_accuracy, test_loss, test_accuracy;
+    double samples_per_s, tokens_per_s, wall_s, train_s, compute_s, forward_s,
+        backward_s, update_s, comm_s, wait_s, comm_exposed_s, cpu_s;
+    uint64_t bytes_logical, bytes_wire, bytes_between_hosts;
+    int64_t syncs;
+    double loss_scale;
+    uint64_t peak_rss_bytes; /* largest of the ranks' processes */
+    int oversubscribed;
+    int interrupted; /* a signal ended the run early */
+    uint64_t params_hash;
+} tac_summary;
+
+/* Writes the summary as one JSON object to `path`. Unmeasured values
+ * (test_* of a run that was stopped) are NaN here and null there. Errors:
+ * IO. */
+TAC_API tac_status tac_summary_write(tac_context *ctx, const tac_summary *s,
+                                     const char *path);
+
+TAC_END_DECLS
+
+#endif

@@ -1,0 +1,77 @@
+/* tacit/train_config.h: everything that ddp_train can be told.
+ *
+ * One struct, one option table. The struct is plain data: a program that has
+ * its own command line fills it itself, starting from
+ * tac_train_config_defaults. */
+#ifndef TACIT_TRAIN_CONFIG_H
+#define TACIT_TRAIN_CONFIG_H
+
+#include <stdint.h>
+
+#include "tacit/options.h"
+
+TAC_BEGIN_DECLS
+
+typedef struct tac_train_config {
+    /* What is trained, on what. Strings are borrowed. */
+    const char *model;    /* "cnn", "mlp", "mlp:500,500" */
+    const char *data;     /* "fashion-mnist", "idx:DIR", "synth", "synth:N" */
+    const char *data_dir; /* where fashion-mnist lies; NULL: Debian's folder */
+    double dropout;       /* probability in [0,1) in front of the last layers */
+
+    /* Ranks, threads, transport. */
+    int64_t ranks;   /* thread ranks when there is no launcher; 0: one */
+    int64_t threads; /* a rank; 0: CPUs of the affinity mask over local ranks */
+    const char *device;
+    const char *isa; /* NULL: best; "ref", "avx2", "avx512", "onednn" */
+    const char *transport;
+    const char *progress; /* "caller", "thread" */
+    const char *sync;     /* "grad", "none" */
+    double bucket_mb, first_bucket_mb; /* MiB */
+    int deterministic;
+    int64_t timeout_s, stall_warn_s;
+
+    /* Optimization. */
+    const char *optimizer; /* "sgd", "adamw" */
+    double lr, momentum, weight_decay, beta1, beta2, eps;
+    int nesterov;
+    const char *schedule; /* "constant", "linear", "cosine" */
+    int64_t warmup_steps;
+    double clip_norm; /* 0: none */
+
+    /* How much. A step is one optimizer step. */
+    int64_t batch;        /* a rank and micro-step */
+    int64_t global_batch; /* instead of batch; 0: not given */
+    int64_t accumulate;   /* micro-steps a step */
+    double epochs;        /* may be fractional */
+    int64_t steps;        /* 0: given by epochs */
+    const char *eval_every; /* "epoch" or a number of steps, "0": only at the
+                               end */
+    uint64_t seed;
+    int64_t prefetch; /* batches prepared ahead by the loader; 0: none */
+
+    /* What is written. */
+    const char *run_dir; /* NULL: nothing is kept */
+    const char *trace;   /* Chrome trace of all ranks; NULL: none */
+    const char *json;    /* a copy of summary.json; NULL: none */
+    int64_t log_every;   /* steps between lines of metrics.jsonl */
+    int quiet;
+    int dry_run;
+    const char *config; /* the INI file that was read */
+} tac_train_config;
+
+/* Fills `c` with the defaults of the option table. */
+TAC_API tac_status tac_train_config_defaults(tac_train_config *c);
+
+/* The option table over a tac_train_config. */
+TAC_API const tac_option *tac_train_config_options(void);
+
+/* Checks what no single row can: combinations, and that global_batch divides.
+ * Resolves batch and global_batch against `world`. Errors: CONFIG with one
+ * message that says what to change. */
+TAC_API tac_status tac_train_config_resolve(tac_context *ctx,
+                                            tac_train_config *c, int world);
+
+TAC_END_DECLS
+
+#endif

@@ -1,0 +1,90 @@
+/* The path of one training step. The ten numbered calls are the whole of it;
+ * what a person who writes the loop himself would write as well. */
+#include "replica_impl.h"
+
+#include "tacit/clock.h"
+#include "tacit/ops.h"
+#include "tacit/trace.h"
+
+/* Adds the time since *since to *sum, records the span, and starts the next. */
+static void lap(tac_replica *r, const char *name, uint64_t *since, double *sum)
+{
+    const uint64_t now = tac_clock_ns();
+
+    tac_trace_span(r->ctx, TAC_LANE_STEP, name, *since, now,
+                   (int64_t)r->attempts);
+    *sum += (double)(now - *since) * 1e-9;
+    *since = now;
+}
+
+static tac_status forward(tac_replica *r, const tac_batch *batch,
+                          const tac_tape_step *step, tac_xent *xent)
+{
+    tac_tensor *x, *y, *logits;
+
+    TAC_TRY(tac_tape_begin(r->tape, step));                          /* 1 */
+    TAC_TRY(tac__replica_inputs(r, batch, &x, &y));                  /* 2 */
+    TAC_TRY(tac_model_forward(r->model, r->tape, x, &logits));       /* 3 */
+    TAC_TRY(tac_op_softmax_cross_entropy(r->tape, logits, y, xent));    /* 4 */
+    return tac__history_add(r, batch->count, batch->valid_count, xent);
+}
+
+static tac_status update(tac_replica *r)
+{
+    const double lr = tac_schedule_lr(&r->schedule, r->attempts);
+
+    TAC_TRY(tac_optimizer_set_lr(r->optimizer, lr, NULL));           /* 8 */
+    if (r->config->clip_norm > 0)                                    /* 9 */
+        TAC_TRY(tac_optimizer_clip(r->optimizer, r->config->clip_norm, NULL));
+    TAC_TRY(tac_optimizer_step(r->optimizer, NULL));                 /* 10 */
+    r->attempts++;
+    return TAC_OK;
+}
+
+tac_status tac_replica_step(tac_replica *r, const tac_batch *batch,
+                            const tac_micro *micro)
+{
+    const tac_tape_step step = {
+        .flags = micro->first ? 0 : TAC_TAPE_ACCUMULATE,
+        .step = r->attempts,
+        .first_sample = micro->first_sample,
+        .sample_stride = (uint64_t)tac_comm_size(r->comm)};
+    /* Gradients are averaged over ranks, so the mean over the samples of all
+     * ranks needs the number of ranks here. */
+    const double scale =
+        micro->samples > 0 ? tac_comm_size(r->comm) / micro->samples : 0;
+    uint64_t since = tac_clock_ns();
+    tac_xent xent;
+
+    TAC_TRY(forward(r, batch, &step, &xent));
+    lap(r, "forward", &since, &r->times.forward_s);
+    r->hook_s = 0;
+    if (r->reducer) TAC_TRY(tac_reducer_begin(r->reducer, micro->last, 1)); /* 5 */
+    TAC_TRY(tac_tape_backward(r->tape, xent.loss, scale));           /* 6 */
+    lap(r, "backward", &since, &r->times.backward_s);
+    r->times.backward_s -= r->hook_s;
+    if (r->reducer) TAC_TRY(tac_reducer_finish(r->reducer, 0));      /* 7 */
+    since = tac_clock_ns();
+    if (micro->last) TAC_TRY(update(r));
+    lap(r, "update", &since, &r->times.update_s);
+    return TAC_OK;
+}
+
+tac_status tac_replica_evaluate(tac_replica *r, tac_loader *loader,
+                                tac_metrics *out)
+{
+    const tac_tape_step step = {.flags = TAC_TAPE_EVAL};
+    tac_metrics kept;
+    const tac_batch *batch;
+    tac_xent xent;
+
+    TAC_TRY(tac_replica_take_metrics(r, &kept));
+    TAC_TRY(tac_loader_start_epoch(loader, 0));
+    for (;;) {
+        TAC_TRY(tac_loader_next(loader, &batch));
+        if (!batch) break;
+        TAC_TRY(forward(r, batch, &step, &xent));
+    }
+    TAC_TRY(tac_replica_take_metrics(r, out));
+    return tac__history_restore(r, &kept);
+}

@@ -1,0 +1,147 @@
+/* The body of one rank: build, train, test, tell. Set-up goes in stages; after
+ * each, all ranks agree on how it went. */
+#include "train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run.h"
+#include "compare.h"
+#include "tacit/clock.h"
+
+static tac_status open_data(tac__run *run)
+{
+    tac_data_config dc = TAC_DATA_CONFIG_INIT;
+
+    if (run->rank->shared_data) {
+        run->data = *run->rank->shared_data;
+        return TAC_OK;
+    }
+    dc.dir = run->config->data_dir;
+    TAC_TRY(tac_data_open(run->rank->ctx, run->config->data, &dc, &run->data));
+    run->owns_data = 1;
+    return TAC_OK;
+}
+
+static tac_status open_part(tac__run *run, tac_dataset *set, int shuffle,
+                            tac__part *part)
+{
+    tac_sampler_config sc = TAC_SAMPLER_CONFIG_INIT;
+    tac_loader_config lc = TAC_LOADER_CONFIG_INIT;
+
+    sc.count = tac_dataset_get_info(set).count;
+    sc.replicas = (size_t)run->rank->world;
+    sc.rank = (size_t)run->rank->rank;
+    sc.shuffle = shuffle;
+    sc.seed = run->config->seed;
+    lc.batch = (size_t)run->config->batch;
+    lc.prefetch = (size_t)run->config->prefetch;
+    TAC_TRY(tac_sampler_create(run->rank->ctx, &sc, &part->sampler));
+    return tac_loader_create(run->rank->ctx, set, part->sampler, &lc,
+                             &part->loader);
+}
+
+static void close_part(tac__part *part)
+{
+    tac_loader_destroy(part->loader);
+    tac_sampler_destroy(part->sampler);
+}
+
+/* Steps of an epoch: groups of micro-steps do not cross its end. */
+static void plan_steps(tac__run *run)
+{
+    const uint64_t batches = tac_loader_batches(run->train.loader);
+    const uint64_t k = (uint64_t)run->config->accumulate;
+
+    run->epoch_steps = (batches + k - 1) / k;
+    run->total_steps =
+        run->config->steps > 0
+            ? (uint64_t)run->config->steps
+            : (uint64_t)ceil(run->config->epochs * (double)run->epoch_steps -
+                             1e-9);
+}
+
+/* Everything that needs no other rank. */
+static tac_status open_local(tac__run *run)
+{
+    tac_dataset_info info;
+
+    TAC_TRY(open_data(run));
+    TAC_TRY(open_part(run, run->data.train, 1, &run->train));
+    TAC_TRY(open_part(run, run->data.val, 0, &run->val));
+    TAC_TRY(open_part(run, run->data.test, 0, &run->test));
+    plan_steps(run);
+    info = tac_dataset_get_info(run->data.train);
+    TAC_TRY(tac_replica_open(run->rank->ctx, run->rank->comm, run->config,
+                             &info, &run->replica));
+    return tac__run_dir_open(run);
+}
+
+static tac_status agree(tac__run *run, tac_status mine)
+{
+    return tac__agree_verdict(run->rank->comm, run->rank->capture, mine);
+}
+
+static tac_status set_up(tac__run *run)
+{
+    tac__rank *rank = run->rank;
+
+    TAC_TRY(agree(run, tac_train_config_resolve(rank->ctx, &rank->config,
+                                                rank->world)));
+    TAC_TRY(agree(run, tac__compare_options(rank->comm, rank->options)));
+    TAC_TRY(agree(run, open_local(run)));
+    return agree(run, tac_replica_connect(run->replica, run->total_steps));
+}
+
+static tac_status test(tac__run *run)
+{
+    tac_metrics m = {0, 0, 0};
+
+    run->summary.test_loss = run->summary.test_accuracy = NAN;
+    if (run->stopped) return TAC_OK;
+    TAC_TRY(tac__run_evaluate(run, &run->test, &m));
+    run->summary.test_loss = m.loss_sum / m.count;
+    run->summary.test_accuracy = m.correct / m.count;
+    return TAC_OK;
+}
+
+static tac_status train(tac__run *run)
+{
+    TAC_TRY(set_up(run));
+    run->rank->capture->armed = 0;
+    tac__report_banner(run);
+    tac__report_plan(run);
+    if (run->config->dry_run) return TAC_OK;
+    run->begin_s = tac_clock_s();
+    TAC_TRY(tac__run_epochs(run));
+    TAC_TRY(test(run));
+    run->summary.wall_s = tac_clock_s() - run->begin_s;
+    if (run->replica->reducer) TAC_TRY(tac_replica_verify_equal(run->replica));
+    TAC_TRY(tac__run_summarize(run));
+    TAC_TRY(tac__run_write_trace(run));
+    TAC_TRY(agree(run, tac__run_dir_finish(run)));
+    tac__report_result(run);
+    return run->stopped ? TAC_ERR_INTERRUPTED : TAC_OK;
+}
+
+static void close_run(tac__run *run)
+{
+    tac__progress_clear(&run->progress);
+    tac__run_dir_close(run);
+    tac_replica_close(run->replica);
+    close_part(&run->train);
+    close_part(&run->val);
+    close_part(&run->test);
+    if (run->owns_data) tac_data_close(&run->data);
+}
+
+void tac__train(tac__rank *rank)
+{
+    tac__run run = {.rank = rank, .config = &rank->config};
+    const tac_status s = train(&run);
+
+    rank->exit_code = tac__exit_code(s);
+    close_run(&run);
+    tac__capture_flush(rank->capture);
+}
