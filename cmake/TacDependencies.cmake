@@ -53,6 +53,12 @@ if(TACIT_COMPONENTS STREQUAL "all")
     tac_dependency_line("oneDNN" "${TAC_HAVE_ONEDNN}" "${OneDNN_VERSION}"
         "reference matrix products and convolutions, many times slower (apt install libdnnl-dev)")
 
+    # CUDA: told, so that nobody wonders. A plug-in will use it.
+    find_package(CUDAToolkit QUIET)
+    tac_dependency_line("CUDA" "${CUDAToolkit_FOUND}"
+        "${CUDAToolkit_VERSION} in ${CUDAToolkit_BIN_DIR}; not used by this version, which computes on the CPU"
+        "not needed by this version, which computes on the CPU")
+
     find_package(ZLIB QUIET)
     tac_require_always(ZLIB_FOUND zlib1g-dev)
     tac_dependency_line("zlib" TRUE "${ZLIB_VERSION_STRING}" "")

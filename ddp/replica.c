@@ -2,6 +2,7 @@
  * all ranks do together. */
 #include "replica_impl.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,4 +251,17 @@ void tac_replica_update_times(tac_replica *r)
     r->times.comm_s = stats.total.comm_s;
     r->times.comm_exposed_s = stats.total.exposed_s;
     r->times.wait_s = stats.total.wait_s;
+}
+
+double tac_replica_grad_norm(tac_replica *r)
+{
+    const tac_device_ops *ops = tac_device_ops_of(r->device);
+    void *impl = tac_device_impl(r->device);
+    double norm = NAN;
+
+    if (ops->copy(impl, &norm, tac_optimizer_norm(r->optimizer), sizeof norm,
+                  TAC_COPY_DEVICE_TO_HOST, NULL) < 0 ||
+        ops->queue_sync(impl, NULL) < 0)
+        return NAN;
+    return norm;
 }

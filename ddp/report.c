@@ -135,7 +135,7 @@ static void log_interval(tac__run *run, const tac_metrics *m, double lr,
     tac_json_f64(j, "accuracy", m->correct / m->count);
     tac_json_f64(j, "learning_rate", lr);
     if (run->config->clip_norm > 0)
-        tac_json_f64(j, "grad_norm", *tac_optimizer_norm(run->replica->optimizer));
+        tac_json_f64(j, "grad_norm", tac_replica_grad_norm(run->replica));
     tac_json_f64(j, "samples_per_s", samples_per_s);
     tac_json_f64(j, "forward_s", t->forward_s);
     tac_json_f64(j, "backward_s", t->backward_s);

@@ -188,14 +188,15 @@ static void cancel(void *state, void **op)
 
 /* ---- closing ------------------------------------------------------------ */
 
+/* After a failure messages may be under way that nobody will receive. If the
+ * world were freed, MPI could give its number to the next duplicate, which
+ * would then receive them. */
 static void close_mpi(void *state, int healthy)
 {
     tac__mpi_link *l = state;
-    (void)healthy;
-    if (atomic_load(&l->aborting) && tac__mpi_alive() && !tac__mpi_flush(l)) {
-        atomic_store(&l->world->sick, 1);
+    if (!healthy) atomic_store(&l->world->sick, 1);
+    if (atomic_load(&l->aborting) && tac__mpi_alive() && !tac__mpi_flush(l))
         return; /* MPI still reads the news */
-    }
     free_link(l);
 }
 

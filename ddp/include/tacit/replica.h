@@ -88,6 +88,10 @@ TAC_API tac_status tac_replica_evaluate(tac_replica *r, tac_loader *loader,
 /* Waits for the queue and takes the sums of all steps since the last call. */
 TAC_API tac_status tac_replica_take_metrics(tac_replica *r, tac_metrics *out);
 
+/* The 2-norm of all gradients at the last clipped step; NaN if there was none.
+ * Waits for the queue. */
+TAC_API double tac_replica_grad_norm(tac_replica *r);
+
 /* Brings r->times up to date with the reducer's own counts. */
 TAC_API void tac_replica_update_times(tac_replica *r);
 
