@@ -17,7 +17,7 @@
 #include "tacit/pool.h"
 #include "tacit/rng.h"
 
-enum { ROUNDS = 8, PHASES = 4, CLASSES = 10 };
+enum { STEPS_A_ROUND = 10, MOST_ROUNDS = 8, PHASES = 4 };
 
 /* Times of a step: forward, backward, update, all. */
 static const char *const phase_keys[PHASES] = {"forward_ms", "backward_ms",
@@ -178,12 +178,19 @@ static tac_status warm_up(training *t)
     return TAC_OK;
 }
 
+static size_t rounds_of(const training *t)
+{
+    const size_t wanted = t->steps / STEPS_A_ROUND;
+    return wanted < 1 ? 1 : wanted > MOST_ROUNDS ? MOST_ROUNDS : wanted;
+}
+
 static tac_status measure(training *t, tac__peak_meter *meter)
 {
+    const size_t rounds = rounds_of(t);
     TAC_TRY(warm_up(t));
-    for (size_t r = 0; r < ROUNDS; ++r) {
+    for (size_t r = 0; r < rounds; ++r) {
         TAC_TRY(tac__peak_round(meter));
-        TAC_TRY(count_steps(t, t->steps * (r + 1) / ROUNDS));
+        TAC_TRY(count_steps(t, t->steps * (r + 1) / rounds));
     }
     return TAC_OK;
 }
@@ -254,7 +261,7 @@ static tac_status run(training *t)
     TAC_TRY(set_up(t));
     const size_t arena = tac_params_padded(t->params) * sizeof(float);
     TAC_TRY(tac__peak_bandwidth(t->b, arena, &peaks));
-    TAC_TRY(tac__peak_create(t->b, ROUNDS, &meter));
+    TAC_TRY(tac__peak_create(t->b, rounds_of(t), &meter));
     const tac_status s = measure(t, meter);
     if (s >= 0) tac__peak_result(meter, &peaks);
     tac__peak_destroy(meter);

@@ -18,11 +18,12 @@ enum {
 };
 
 typedef struct ops {
-    tac__bench *b;
+    tac__bench *bench;
     size_t batch;
     tac_conv2d c1, c2;
     tac_pool2d p1, p2;
-    float *a, *w, *d, *e; /* FLAT or more floats each */
+    float *x, *w, *b, *dy; /* read: FLAT or more floats each */
+    float *out, *out2, *v; /* written; v is not negative */
     uint8_t *index;
     int32_t *labels;
     double peak_gflops;
@@ -36,7 +37,7 @@ typedef struct kernel {
     double (*floats)(const ops *o); /* read and written; NULL: multiplies */
 } kernel;
 
-#define CALL(entry, ...) o->b->k->entry(&o->b->kc, __VA_ARGS__)
+#define CALL(entry, ...) o->bench->k->entry(&o->bench->kc, __VA_ARGS__)
 #define KERNEL(name, call)            \
     static tac_status name(void *arg) \
     {                                 \
@@ -44,58 +45,59 @@ typedef struct kernel {
         return call;                  \
     }
 
-KERNEL(linear_forward, CALL(linear_forward, o->batch, IN, OUT, o->a, o->w, o->d,
-                            TAC_ACT_RELU, o->e))
+KERNEL(linear_forward, CALL(linear_forward, o->batch, IN, OUT, o->x, o->w, o->b,
+                            TAC_ACT_RELU, o->out))
 KERNEL(linear_backward_data,
-       CALL(linear_backward_data, o->batch, IN, OUT, o->e, o->w, o->a, 0))
+       CALL(linear_backward_data, o->batch, IN, OUT, o->dy, o->w, o->out, 0))
 KERNEL(linear_backward_weights, CALL(linear_backward_weights, o->batch, IN, OUT,
-                                     o->a, o->e, o->w, o->d, 0))
+                                     o->x, o->dy, o->out, o->out2, 0))
 KERNEL(conv1_forward,
-       CALL(conv2d_forward, &o->c1, o->a, o->w, o->d, TAC_ACT_RELU, o->e))
+       CALL(conv2d_forward, &o->c1, o->x, o->w, o->b, TAC_ACT_RELU, o->out))
 KERNEL(conv1_backward_weights,
-       CALL(conv2d_backward_weights, &o->c1, o->a, o->e, o->w, o->d, 0))
+       CALL(conv2d_backward_weights, &o->c1, o->x, o->dy, o->out, o->out2, 0))
 KERNEL(conv2_forward,
-       CALL(conv2d_forward, &o->c2, o->a, o->w, o->d, TAC_ACT_RELU, o->e))
+       CALL(conv2d_forward, &o->c2, o->x, o->w, o->b, TAC_ACT_RELU, o->out))
 KERNEL(conv2_backward_data,
-       CALL(conv2d_backward_data, &o->c2, o->e, o->w, o->a, 0))
+       CALL(conv2d_backward_data, &o->c2, o->dy, o->w, o->out, 0))
 KERNEL(conv2_backward_weights,
-       CALL(conv2d_backward_weights, &o->c2, o->a, o->e, o->w, o->d, 0))
-KERNEL(block1_forward, CALL(conv2d_pool_forward, &o->c1, &o->p1, o->a, o->w,
-                            o->d, o->e, o->index))
-KERNEL(block1_backward, CALL(conv2d_pool_backward, &o->c1, &o->p1, o->a, o->w,
-                             o->e, o->index, o->e, o->w, o->d, 0, NULL, 0))
-KERNEL(block2_forward, CALL(conv2d_pool_forward, &o->c2, &o->p2, o->a, o->w,
-                            o->d, o->e, o->index))
+       CALL(conv2d_backward_weights, &o->c2, o->x, o->dy, o->out, o->out2, 0))
+KERNEL(block1_forward, CALL(conv2d_pool_forward, &o->c1, &o->p1, o->x, o->w,
+                            o->b, o->out, o->index))
+KERNEL(block1_backward,
+       CALL(conv2d_pool_backward, &o->c1, &o->p1, o->x, o->w, o->dy, o->index,
+            o->x, o->out, o->out2, 0, NULL, 0))
+KERNEL(block2_forward, CALL(conv2d_pool_forward, &o->c2, &o->p2, o->x, o->w,
+                            o->b, o->out, o->index))
 KERNEL(block2_backward,
-       CALL(conv2d_pool_backward, &o->c2, &o->p2, o->a, o->w, o->e, o->index,
-            o->e, o->w + FLAT / 2, o->d, 0, o->a, 0))
-KERNEL(pool_forward, CALL(maxpool2d_forward, &o->p1, o->a, o->e, o->index))
+       CALL(conv2d_pool_backward, &o->c2, &o->p2, o->x, o->w, o->dy, o->index,
+            o->x, o->out, o->out + FLAT / 2, 0, o->out2, 0))
+KERNEL(pool_forward, CALL(maxpool2d_forward, &o->p1, o->x, o->out, o->index))
 KERNEL(pool_backward,
-       CALL(maxpool2d_backward, &o->p1, o->e, o->index, o->d, o->a))
-KERNEL(relu_forward, CALL(relu_forward, FLAT, o->a, o->d))
-KERNEL(relu_backward, CALL(relu_backward, FLAT, o->a, o->d, o->d))
-KERNEL(axpy, CALL(axpy, FLAT, 1e-6, o->a, o->d))
-KERNEL(scale, CALL(scale, FLAT, 1.000001, o->d))
+       CALL(maxpool2d_backward, &o->p1, o->dy, o->index, o->x, o->out))
+KERNEL(relu_forward, CALL(relu_forward, FLAT, o->x, o->out))
+KERNEL(relu_backward, CALL(relu_backward, FLAT, o->x, o->out, o->out))
+KERNEL(axpy, CALL(axpy, FLAT, 1e-6, o->x, o->out))
+KERNEL(scale, CALL(scale, FLAT, 1.000001, o->out))
 
 static tac_status dropout(void *arg)
 {
     ops *o = arg;
     const tac_rng_key key = {1, TAC_STREAM_DROPOUT, 1};
-    return CALL(dropout, FLAT, o->a, 0.5f, &key, 0, o->d);
+    return CALL(dropout, FLAT, o->x, 0.5f, &key, 0, o->out);
 }
 
 static tac_status sum_squares(void *arg)
 {
     ops *o = arg;
     double out;
-    return CALL(sum_squares, FLAT, o->a, &out);
+    return CALL(sum_squares, FLAT, o->x, &out);
 }
 
 static tac_status softmax_xent(void *arg)
 {
     ops *o = arg;
-    return CALL(softmax_xent_forward, o->batch, CLASSES, o->a, o->labels, o->d,
-                o->e, NULL);
+    return CALL(softmax_xent_forward, o->batch, CLASSES, o->x, o->labels,
+                o->out, o->out2, NULL);
 }
 
 static const tac_step_scalars scalars = {.lr = 1e-6f,
@@ -108,14 +110,14 @@ static tac_status sgd(void *arg)
 {
     ops *o = arg;
     const tac_sgd_args a = {.momentum = 0.9f};
-    return CALL(sgd, FLAT, &a, &scalars, o->a, o->w, o->d);
+    return CALL(sgd, FLAT, &a, &scalars, o->out, o->x, o->out2);
 }
 
 static tac_status adamw(void *arg)
 {
     ops *o = arg;
     const tac_adamw_args a = {0.9f, 0.999f, 1e-8f, 0.01f};
-    return CALL(adamw, FLAT, &a, &scalars, o->a, o->w, o->d, o->e);
+    return CALL(adamw, FLAT, &a, &scalars, o->out, o->x, o->out2, o->v);
 }
 
 static double conv_gflop(const tac_conv2d *d)
@@ -229,16 +231,17 @@ static const kernel kernels[] = {
 
 static tac_status report(ops *o, const kernel *k, double seconds)
 {
-    tac_json *j = o->b->json;
+    tac_json *j = o->bench->json;
     tac__peaks peaks = {0};
     const double bytes = k->floats ? 4 * k->floats(o) : 0;
     const double rate =
         k->gflop ? k->gflop(o) / seconds : bytes / seconds * 1e-9;
     if (!k->gflop)
         TAC_TRY(tac__peak_bandwidth(
-            o->b, (size_t)bytes / 2 / sizeof(float) * sizeof(float), &peaks));
+            o->bench, (size_t)bytes / 2 / sizeof(float) * sizeof(float),
+            &peaks));
     const double share = rate / (k->gflop ? o->peak_gflops : peaks.update_gbs);
-    if (!o->b->opt->quiet)
+    if (!o->bench->opt->quiet)
         printf("%-24s %-24s %10.1f us %8.1f %s %6.1f %%\n", k->name, k->shape,
                seconds * 1e6, rate, k->gflop ? "GFLOP/s" : "GB/s   ",
                100 * share);
@@ -256,7 +259,7 @@ static tac_status measure_kernels(ops *o)
 {
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; ++i) {
         double seconds = 0;
-        TAC_TRY(tac__time(kernels[i].run, o, o->b->opt->seconds, &seconds));
+        TAC_TRY(tac__time(kernels[i].run, o, o->bench->opt->seconds, &seconds));
         TAC_TRY(report(o, &kernels[i], seconds));
     }
     return TAC_OK;
@@ -265,27 +268,27 @@ static tac_status measure_kernels(ops *o)
 static tac_status measure_peak(ops *o, tac__peaks *peaks)
 {
     tac__peak_meter *meter = NULL;
-    TAC_TRY(tac__peak_create(o->b, 3, &meter));
+    TAC_TRY(tac__peak_create(o->bench, 3, &meter));
     tac_status s = TAC_OK;
     for (int i = 0; s >= 0 && i < 3; ++i) s = tac__peak_round(meter);
     if (s >= 0) tac__peak_result(meter, peaks);
     tac__peak_destroy(meter);
     TAC_TRY(s);
     o->peak_gflops = peaks->gflops;
-    return tac__peak_bandwidth(o->b, (size_t)64 << 20, peaks);
+    return tac__peak_bandwidth(o->bench, (size_t)64 << 20, peaks);
 }
 
 static tac_status allocate(ops *o)
 {
-    const tac_device_ops *dev = tac_device_ops_of(o->b->dev);
-    void *impl = tac_device_impl(o->b->dev);
+    const tac_device_ops *dev = tac_device_ops_of(o->bench->dev);
+    void *impl = tac_device_impl(o->bench->dev);
     const size_t largest = o->batch * 28 * 28 * 32; /* output of conv1 */
     const size_t n = largest > FLAT ? largest : FLAT;
     void *index = NULL, *labels = NULL;
-    TAC_TRY(tac__bench_floats(o->b, n, 0.1f, &o->a));
-    TAC_TRY(tac__bench_floats(o->b, n, 0.1f, &o->w));
-    TAC_TRY(tac__bench_floats(o->b, n, 0.1f, &o->d));
-    TAC_TRY(tac__bench_floats(o->b, n, 0.1f, &o->e));
+    float **const arrays[] = {&o->x,   &o->w,    &o->b, &o->dy,
+                              &o->out, &o->out2, &o->v};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; ++i)
+        TAC_TRY(tac__bench_floats(o->bench, n, i < 6 ? 0.1f : 0, arrays[i]));
     TAC_TRY(dev->alloc(impl, n, &index));
     o->index = index;
     memset(o->index, 0, n);
@@ -298,20 +301,20 @@ static tac_status allocate(ops *o)
 static tac_status run(ops *o)
 {
     tac__peaks peaks = {.method = "none"};
-    tac_json *j = o->b->json;
+    tac_json *j = o->bench->json;
     TAC_TRY(allocate(o));
     TAC_TRY(measure_peak(o, &peaks));
-    if (!o->b->opt->quiet)
+    if (!o->bench->opt->quiet)
         printf(
             "batch %zu, f32, %d threads, kernels %s\n"
             "peak   matrix product %.1f GFLOP/s (n %zu, %s); copy %.1f GB/s; "
             "update %.1f GB/s (64 MiB arrays)\n",
-            o->batch, tac_pool_size(o->b->kc.pool), o->b->k->names,
+            o->batch, tac_pool_size(o->bench->kc.pool), o->bench->k->names,
             peaks.gflops, peaks.n, peaks.method, peaks.copy_gbs,
             peaks.update_gbs);
-    tac_json_str(j, "kernels", o->b->k->names);
+    tac_json_str(j, "kernels", o->bench->k->names);
     tac_json_u64(j, "batch", o->batch);
-    tac_json_i64(j, "threads", tac_pool_size(o->b->kc.pool));
+    tac_json_i64(j, "threads", tac_pool_size(o->bench->kc.pool));
     tac_json_f64(j, "peak_gflops", peaks.gflops);
     tac_json_f64(j, "copy_gbs", peaks.copy_gbs);
     tac_json_f64(j, "update_gbs", peaks.update_gbs);
@@ -324,14 +327,15 @@ static tac_status run(ops *o)
 tac_status tac__bench_ops(tac__bench *b)
 {
     const size_t n = (size_t)b->opt->batch;
-    ops o = {.b = b,
+    ops o = {.bench = b,
              .batch = n,
              .c1 = {n, 28, 28, 1, 32, 3, 3, 1, 1, 28, 28},
              .c2 = {n, 14, 14, 32, 64, 3, 3, 1, 1, 14, 14},
              .p1 = {n, 28, 28, 32, 2, 2, 14, 14},
              .p2 = {n, 14, 14, 64, 2, 2, 7, 7}};
     const tac_status s = run(&o);
-    void *const all[] = {o.a, o.w, o.d, o.e, o.index, o.labels};
+    void *const all[] = {o.x,    o.w, o.b,     o.dy,    o.out,
+                         o.out2, o.v, o.index, o.labels};
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
         tac__bench_free(b, all[i]);
     return s;

@@ -62,7 +62,7 @@ static const tac_option table[] = {
 
     {"optimizer", TAC_OPT_ENUM, "adamw", NULL, "update rule", AT(optimizer), 0,
      0, "sgd|adamw", "optimization"},
-    {"lr", TAC_OPT_F64, "0.001", NULL, "peak learning rate", AT(lr), 0, 1e6,
+    {"lr", TAC_OPT_F64, "0.003", NULL, "peak learning rate", AT(lr), 0, 1e6,
      NULL, NULL},
     {"momentum", TAC_OPT_F64, "0.9", NULL, "momentum of sgd", AT(momentum), 0,
      0.999999, NULL, NULL},

@@ -14,14 +14,21 @@
 #include "tac_check.h"
 #include "tacit/kernels.h"
 
-enum { GUARD = 64, GUARD_BYTE = 0x5a };
+enum { GUARD = 64 };
+
+/* Another byte for each array, so that guards copied from one to another show.
+ */
+static inline unsigned char guard_byte(const unsigned char *p)
+{
+    return (unsigned char)((uintptr_t)p / GUARD % 251 + 1);
+}
 
 static inline void *guarded(size_t bytes)
 {
     const size_t whole = (bytes + 3 * GUARD + GUARD - 1) / GUARD * GUARD;
     unsigned char *p = aligned_alloc(GUARD, whole);
     if (!p) exit(2);
-    memset(p, GUARD_BYTE, whole);
+    memset(p, guard_byte(p), whole);
     memcpy(p, &bytes, sizeof bytes);
     return p + GUARD;
 }
@@ -31,9 +38,9 @@ static inline void guarded_free(void *array)
     unsigned char *p = (unsigned char *)array - GUARD;
     size_t bytes, bad = 0;
     memcpy(&bytes, p, sizeof bytes);
-    for (size_t i = sizeof bytes; i < GUARD; ++i) bad += p[i] != GUARD_BYTE;
+    for (size_t i = sizeof bytes; i < GUARD; ++i) bad += p[i] != guard_byte(p);
     for (size_t i = 0; i < GUARD; ++i)
-        bad += p[GUARD + bytes + i] != GUARD_BYTE;
+        bad += p[GUARD + bytes + i] != guard_byte(p);
     CHECK_MSG(bad == 0, "%zu bytes written outside an array of %zu", bad,
               bytes);
     free(p);

@@ -76,8 +76,11 @@ static dnnl_status_t make_descs(const shapes *s, tac__md weights, descs *m)
 {
     *m = (descs){NULL, NULL, NULL, NULL};
     TRY(dnnl_memory_desc_create_with_tag(&m->x, 4, s->x, dnnl_f32, dnnl_nhwc));
-    TRY(dnnl_memory_desc_create_with_tag(&m->w, 4, s->w, dnnl_f32,
-                                         dnnl_format_tag_any));
+    if (weights)
+        TRY(dnnl_memory_desc_clone(&m->w, weights));
+    else
+        TRY(dnnl_memory_desc_create_with_tag(&m->w, 4, s->w, dnnl_f32,
+                                             dnnl_format_tag_any));
     TRY(dnnl_memory_desc_create_with_tag(&m->b, 1, s->b, dnnl_f32, dnnl_x));
     return dnnl_memory_desc_create_with_tag(&m->y, 4, s->y, dnnl_f32,
                                             dnnl_nhwc);

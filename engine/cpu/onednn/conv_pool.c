@@ -3,8 +3,8 @@
  * A thread takes some images at a time, so few that the convolution's output
  * stays in its second-level cache between the two steps, forward and backward.
  * On the network of the benchmarks that saves four passes over its largest
- * arrays, a third of a training step. Scratch: half a MiB a thread beside the
- * convolutions' own. */
+ * arrays, a quarter of a training step. Scratch: half a MiB a thread beside
+ * the convolutions' own. */
 #include <stdatomic.h>
 
 #include "cpu/onednn/conv.h"

@@ -4,10 +4,10 @@
  * on a slice of the work: slices of images for convolutions (partial weight
  * gradients are added in a fixed order), of columns or rows for products. Its
  * own OpenMP team was as fast by itself, but its idle threads spin for
- * milliseconds and fight with the pool's, which cost 10 to 20 % of a training
- * step (docs/engine.md). So oneDNN never starts a thread, ranks as threads
- * don't disturb each other, and a result depends on shapes and on the number
- * of threads alone.
+ * milliseconds and fight with the pool's, which cost a sixth of the time of
+ * convolutions and passes in turn (docs/kernels.md). So oneDNN never starts a
+ * thread, ranks as threads don't disturb each other, and a result depends on
+ * shapes and on the number of threads alone.
  *
  * Layouts. Activations stay NHWC: on the layers measured that was as fast as
  * oneDNN's blocked formats without their reorders. Weights stay OIHW outside

@@ -102,7 +102,7 @@ typedef struct tac_kernels {
                                           const void *dy, void *dw, void *db,
                                           int accumulate);
 
-    /* y: window maxima; index (N,OH,OW,C) u8: position in the window, row
+    /* y: window maxima, NaN being larger than every number; index (N,OH,OW,C) u8: position in the window, row
      * major, of the first maximum; NULL if no backward will follow. */
     tac_status (*maxpool2d_forward)(const tac_kctx *kc, const tac_pool2d *d,
                                     const void *x, void *y, uint8_t *index);
@@ -133,6 +133,7 @@ typedef struct tac_kernels {
                                        int accumulate_weights, void *dx,
                                        int accumulate_data);
 
+    /* y = x > 0 ? x : 0: NaN becomes 0, also in fused ReLUs. */
     tac_status (*relu_forward)(const tac_kctx *kc, size_t n, const void *x,
                                void *y);
     /* dx = y > 0 ? dy : 0; dx may be dy. */
