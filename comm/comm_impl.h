@@ -71,7 +71,7 @@ struct tac_req {
     int mine_symmetric; /* this rank's are */
 
     /* The algorithm's own: where it is. */
-    int stage;
+    int stage, turn, fresh;
     size_t pos, chunk; /* elements finished, elements under way */
 };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tacit/clock.h"
 #include "reducer_impl.h"
 
 /* ---- begin ----------------------------------------------------------------
@@ -96,6 +97,19 @@ static tac_status start_complete_buckets(tac_reducer *r)
                                                   : TAC_OK;
 }
 
+/* Looks after what is under way, but not at every turn: a weight and its bias
+ * get ready within microseconds, and each look may cost a system call. (A start
+ * has just looked.) */
+#define POLL_GAP_NS UINT64_C(20000)
+
+static tac_status move_along(tac_reducer *r)
+{
+    const uint64_t now = tac_clock_ns();
+    if (now - r->polled_ns < POLL_GAP_NS) return TAC_OK;
+    r->polled_ns = now;
+    return tac__flight_poll(r);
+}
+
 /* Parameter i has its final contents for this step. */
 static tac_status resolve(tac_reducer *r, size_t i, tac__mark mark,
                           void *stream)
@@ -106,8 +120,9 @@ static tac_status resolve(tac_reducer *r, size_t i, tac__mark mark,
     r->order[r->resolved++] = i;
     if (stream) b->stream = stream;
     --b->pending;
+    const size_t before = r->tail;
     TAC_TRY(start_complete_buckets(r));
-    return tac__flight_poll(r);
+    return r->tail == before ? move_along(r) : TAC_OK;
 }
 
 tac_status tac_reducer_ready(tac_reducer *r, size_t i, void *stream)

@@ -56,14 +56,15 @@ static void append(tac_comm *c, tac_req *req)
 tac_status tac__req_submit(tac_req *req, tac_req **out)
 {
     tac_comm *c = req->comm;
+    const int first = c->head == NULL;
     req->seq = c->next_seq++;
     append(c, req);
     pthread_mutex_unlock(&c->lock);
     if (c->config.progress == TAC_PROGRESS_THREAD) {
         tac__engine_notify(c->engine);
         tac__bell_ring(c->bell);
-    } else {
-        tac__comm_step(c);
+    } else if (first) {
+        tac__comm_step(c); /* those behind others are started by progress */
     }
     *out = req;
     return TAC_OK;

@@ -34,7 +34,7 @@ tac_status tac__direct_send(tac_req *req, int peer, const void *buf,
     tac_comm *c = req->comm;
     if (c->peers[peer].host != c->peers[c->rank].host)
         req->between_hosts += bytes;
-    req->moved = 1;
+    req->moved = req->fresh = 1;
     return report(
         req, c->transport->isend(c->link, peer, buf, bytes, send_op(req, peer)),
         "sending to", peer);
@@ -43,7 +43,7 @@ tac_status tac__direct_send(tac_req *req, int peer, const void *buf,
 tac_status tac__direct_recv(tac_req *req, int peer, void *buf, size_t bytes)
 {
     tac_comm *c = req->comm;
-    req->moved = 1;
+    req->moved = req->fresh = 1;
     return report(
         req, c->transport->irecv(c->link, peer, buf, bytes, recv_op(req, peer)),
         "receiving from", peer);
@@ -56,22 +56,47 @@ static void count_waiting(tac_req *req, int moved)
     req->polled_ns = now;
 }
 
-tac_status tac__direct_wait(tac_req *req)
+/* Tests operations in turn, from where the last call stopped, up to the first
+ * that is not complete. Testing an incomplete one lets MPI make progress for
+ * all, and where cores are shared also lets it yield the core: once a call is
+ * enough. */
+static tac_status test_in_turn(tac_req *req, int *moved)
 {
     tac_comm *c = req->comm;
-    int open = 0, moved = 0;
-    for (int i = 0; i < 2 * c->size; i++) {
+    const int n = 2 * c->size;
+    for (int k = 0; k < n; k++) {
+        const int i = (req->turn + k) % n;
         void **op = &c->scratch.ops[i];
         if (!*op) continue;
         const tac_status s = c->transport->test(c->link, op);
         if (s < 0)
             return report(req, s, i < c->size ? "sending to" : "receiving from",
                           i % c->size);
-        if (*op)
-            open++;
-        else
-            moved = 1;
+        if (*op) {
+            req->turn = (i + 1) % n;
+            return TAC_OK;
+        }
+        *moved = 1;
     }
+    return TAC_OK;
+}
+
+static int any_open(const tac_req *req)
+{
+    const tac_comm *c = req->comm;
+    for (int i = 0; i < 2 * c->size; i++)
+        if (c->scratch.ops[i]) return 1;
+    return 0;
+}
+
+/* What has just been started is not looked at at once: it can hardly be
+ * complete, and the caller may have better things to do. */
+tac_status tac__direct_wait(tac_req *req)
+{
+    int moved = req->fresh;
+    req->fresh = 0;
+    if (!moved) TAC_TRY(test_in_turn(req, &moved));
+    const int open = any_open(req);
     count_waiting(req, moved);
     if (moved || !open) req->moved = 1;
     return open ? TAC_INPROGRESS : TAC_OK;
