@@ -42,6 +42,22 @@ static void put_names(tac_json *j, const tac_context *ctx)
         put_metadata(j, ctx->rank, lane, "thread_name", lane_names[lane]);
 }
 
+/* Only of those lanes of buckets that are used. */
+static void put_bucket_names(tac_json *j, int pid, const tac_span *spans,
+                             size_t n)
+{
+    char name[32];
+    unsigned used = 0;
+    for (size_t i = 0; i < n; ++i)
+        if (spans[i].lane >= TAC_LANE_BUCKETS)
+            used |= 1u << ((int)spans[i].lane - TAC_LANE_BUCKETS);
+    for (int b = 0; b < TAC_BUCKET_LANES; ++b) {
+        if (!(used & 1u << b)) continue;
+        snprintf(name, sizeof name, "averaging, bucket %d", b);
+        put_metadata(j, pid, TAC_LANE_BUCKETS + b, "thread_name", name);
+    }
+}
+
 static void put_span(tac_json *j, int pid, const tac_span *s)
 {
     const uint64_t ns = s->end_ns > s->begin_ns ? s->end_ns - s->begin_ns : 0;
@@ -70,6 +86,7 @@ static tac_status put_events(tac_json *j, const tac_context *ctx)
         if (!spans) return TAC_ERR_NOMEM;
         n = tac_trace_read(ctx, spans, n);
     }
+    put_bucket_names(j, ctx->rank, spans, n);
     for (size_t i = 0; i < n; ++i) put_span(j, ctx->rank, &spans[i]);
     free(spans);
     return tac_json_text(j, NULL) ? TAC_OK : TAC_ERR_NOMEM;

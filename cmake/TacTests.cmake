@@ -42,8 +42,11 @@ endfunction()
 
 function(tac_set_test_properties test)
     # Parsed, because ENVIRONMENT is a list.
-    cmake_parse_arguments(A "" "LABELS;PROCESSORS" "ENVIRONMENT" ${ARGN})
-    set_tests_properties(${test} PROPERTIES TIMEOUT ${TAC_TEST_TIMEOUT}
+    cmake_parse_arguments(A "" "LABELS;PROCESSORS;TIMEOUT" "ENVIRONMENT" ${ARGN})
+    if(NOT A_TIMEOUT)
+        set(A_TIMEOUT ${TAC_TEST_TIMEOUT})
+    endif()
+    set_tests_properties(${test} PROPERTIES TIMEOUT ${A_TIMEOUT}
         SKIP_RETURN_CODE 77 LABELS ${A_LABELS}
         ENVIRONMENT "${A_ENVIRONMENT}")
     if(A_PROCESSORS)
@@ -58,8 +61,8 @@ function(tac_add_tests)
             set(exe)
             tac_test_program(unit ${file} PkgConfig::CRITERION)
             if(exe)
-                add_test(NAME unit.${name} COMMAND ${exe} -j2 --timeout 120)
-                tac_set_test_properties(unit.${name} LABELS unit)
+                add_test(NAME unit.${name} COMMAND ${exe} -j2 --timeout 50)
+                tac_set_test_properties(unit.${name} LABELS unit TIMEOUT 60)
             endif()
         endforeach()
     endif()

@@ -135,7 +135,7 @@ struct tac_reducer {
     size_t n_last_order;
     int rebuild_due, rebuilt;
 
-    uint64_t polled_ns; /* when the flights were last looked at */
+    uint64_t polled_ns;   /* when the flights were last looked at */
     tac__flight *flights; /* (n + 4), a queue of one step */
     size_t head, tail;
 

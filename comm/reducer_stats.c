@@ -59,7 +59,8 @@ void tac__watch_complete(tac_reducer *r, const tac__flight *f)
 {
     tac__watch_tick(r);
     --r->watch.in_flight;
-    tac_trace_span(r->ctx, TAC_LANE_COMM, span_name(f->bucket), f->begin_ns,
+    const int lane = TAC_LANE_BUCKETS + (int)(f->bucket % TAC_BUCKET_LANES);
+    tac_trace_span(r->ctx, (tac_lane)lane, span_name(f->bucket), f->begin_ns,
                    r->watch.last_ns, (int64_t)f->bucket);
 }
 

@@ -12,7 +12,7 @@
 #include "families.h"
 #include "tacit/rng.h"
 
-enum { GRID = 7, DEFAULT_COUNT = 12000 };
+enum { GRID = 7, DEFAULT_COUNT = 12000, LEAST_COUNT = 12 };
 
 typedef struct synth {
     tac_synth_config config;
@@ -117,11 +117,12 @@ static tac_status parse_count(tac_context *ctx, const char *arg, size_t *count)
     if (!arg) return TAC_OK;
     char *end = NULL;
     const unsigned long n = strtoul(arg, &end, 10);
-    if (*arg < '0' || *arg > '9' || *end || n == 0 || n > INT_MAX)
+    if (*arg < '0' || *arg > '9' || *end || n < LEAST_COUNT || n > INT_MAX)
         return tac_fail(ctx, TAC_ERR_CONFIG,
-                        "data synth:%s: expected a number of samples from 1 to "
-                        "%d, as in synth:12000",
-                        arg, INT_MAX);
+                        "data synth:%s: expected a number of samples from %d "
+                        "(fewer leave none for validation) to %d, as in "
+                        "synth:12000",
+                        arg, LEAST_COUNT, INT_MAX);
     *count = n;
     return TAC_OK;
 }

@@ -57,8 +57,7 @@ static void speak(tac__capture *c, int failed, int speaker)
     tac__capture_flush(c);
 }
 
-tac_status tac__agree_verdict(tac_comm *comm, tac__capture *c,
-                              tac_status mine)
+tac_status tac__agree_verdict(tac_comm *comm, tac__capture *c, tac_status mine)
 {
     const int world = tac_comm_size(comm);
     const int32_t status = (int32_t)mine;

@@ -18,8 +18,7 @@ void tac__capture_log(void *arg, tac_log_level level, const char *line);
 /* Collective over `comm`: every rank gives its own status; all get the failure
  * of the lowest failing rank, whose message goes to stderr once ("... (and N
  * other ranks)"). Disarms nothing. */
-tac_status tac__agree_verdict(tac_comm *comm, tac__capture *c,
-                              tac_status mine);
+tac_status tac__agree_verdict(tac_comm *comm, tac__capture *c, tac_status mine);
 
 /* Prints what was captured, if anything, and empties it. */
 void tac__capture_flush(tac__capture *c);

@@ -25,12 +25,12 @@ static const tac_option table[] = {
     {"ranks", TAC_OPT_INT, "0", "ranks",
      "ranks as threads of this process; under mpirun or srun the launcher "
      "decides",
-     AT(ranks), 0, 4096, NULL, "ranks and communication"},
+     AT(ranks), 0, 256, NULL, "ranks and communication"},
     {"threads", TAC_OPT_INT, "0", "threads",
      "compute threads of a rank; 0: its share of the CPUs", AT(threads), 0,
      4096, NULL, NULL},
-    {"device", TAC_OPT_ENUM, "auto", NULL, "where to compute", AT(device), 0,
-     0, "auto|cpu", NULL},
+    {"device", TAC_OPT_ENUM, "auto", NULL, "where to compute", AT(device), 0, 0,
+     "auto|cpu", NULL},
     {"isa", TAC_OPT_ENUM, "auto", NULL,
      "CPU kernels: auto takes the best that the machine has", AT(isa), 0, 0,
      "auto|ref|avx2|avx512|onednn", NULL},
@@ -54,8 +54,8 @@ static const tac_option table[] = {
      "same bits for every transport, bucket size and order of arrival",
      AT(deterministic), 0, 0, NULL, NULL},
     {"timeout", TAC_OPT_INT, "300", "s",
-     "give up when a communication takes longer", AT(timeout_s), 1, 86400,
-     NULL, NULL},
+     "give up when a communication takes longer", AT(timeout_s), 1, 86400, NULL,
+     NULL},
     {"stall-warn", TAC_OPT_INT, "60", "s",
      "name the missing ranks when a communication takes longer",
      AT(stall_warn_s), 1, 86400, NULL, NULL},
@@ -106,15 +106,15 @@ static const tac_option table[] = {
      "0 for only at the end",
      AT(eval_every), 0, 0, "epoch|N", NULL},
     {"seed", TAC_OPT_INT, "42", NULL,
-     "seed of initial weights, order of samples and dropout", AT(seed), 0,
-     9e18, NULL, NULL},
+     "seed of initial weights, order of samples and dropout", AT(seed), 0, 9e18,
+     NULL, NULL},
     {"prefetch", TAC_OPT_INT, "2", "batches",
      "batches prepared in the background; 0: none", AT(prefetch), 0, 64, NULL,
      NULL},
 
     {"run-dir", TAC_OPT_STR, NULL, NULL,
-     "folder for config.ini, metrics.jsonl and summary.json", AT(run_dir), 0,
-     0, "DIR", "output"},
+     "folder for config.ini, metrics.jsonl and summary.json", AT(run_dir), 0, 0,
+     "DIR", "output"},
     {"trace", TAC_OPT_STR, NULL, NULL,
      "write a Chrome trace of all ranks (chrome://tracing, Perfetto)",
      AT(trace), 0, 0, "FILE", NULL},
@@ -187,9 +187,20 @@ static tac_status resolve_batch(tac_context *ctx, tac_train_config *c,
     return TAC_OK;
 }
 
+static tac_status check_path(tac_context *ctx, const char *option,
+                             const char *path)
+{
+    if (!path || *path) return TAC_OK;
+    return tac_fail(ctx, TAC_ERR_CONFIG,
+                    "--%s is empty; give a path, or leave it out", option);
+}
+
 tac_status tac_train_config_resolve(tac_context *ctx, tac_train_config *c,
                                     int world)
 {
+    TAC_TRY(check_path(ctx, "run-dir", c->run_dir));
+    TAC_TRY(check_path(ctx, "json", c->json));
+    TAC_TRY(check_path(ctx, "trace", c->trace));
     TAC_TRY(check_eval_every(ctx, c->eval_every));
     if (c->steps == 0 && c->epochs <= 0)
         return tac_fail(ctx, TAC_ERR_CONFIG,

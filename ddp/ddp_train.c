@@ -52,7 +52,7 @@ static void catch_signals(void)
 static tac_status read_options(tac_context *ctx, tac_options *o, int argc,
                                char **argv, tac_options_action *action)
 {
-    static const char *const others[] = {"TACIT_ISA", "TACIT_LOG", NULL};
+    static const char *const others[] = {"TACIT_ISA", "TACIT_SKIP_SETUP", NULL};
     const char *config = tac_options_peek_argv(argc, argv, "config");
 
     TAC_TRY(tac_options_read_argv(o, argc, argv, action));
@@ -62,18 +62,14 @@ static tac_status read_options(tac_context *ctx, tac_options *o, int argc,
     return TAC_OK;
 }
 
-/* What needs no rank at all. Returns 1 if that was it. */
-static int act(const tac_options *o, tac_options_action action, int rank)
+static void print(const tac_options *o, tac_options_action action)
 {
-    if (action == TAC_ACTION_RUN) return 0;
-    if (rank != 0) return 1;
     if (action == TAC_ACTION_HELP)
         tac_options_print_help(o, stdout);
     else if (action == TAC_ACTION_VERSION)
         printf("ddp_train (tacit) %s\n", TAC_VERSION_STRING);
     else
         tac_options_print_config(o, stdout);
-    return 1;
 }
 
 static int run_world(const tac__world *w)
@@ -102,12 +98,13 @@ int main(int argc, char **argv)
     tac_train_config config;
     const tac_options_config oc = {"ddp_train", summary, epilogue,
                                    tac_train_config_options(), &config};
-    tac_options_action action = TAC_ACTION_RUN;
     tac_context *ctx = NULL;
     tac_options *options = NULL;
     tac__world world = {.launch = tac__launch_detect(),
                         .config = &config,
                         .stop = &stop_requested,
+                        .catch_signals = catch_signals,
+                        .print = print,
                         .parse_error = capture.text,
                         .main = tac__train};
     int code;
@@ -121,13 +118,8 @@ int main(int argc, char **argv)
         return 1;
     }
     world.options = options;
-    world.parsed = read_options(ctx, options, argc, argv, &action);
-    if (world.parsed >= 0 && act(options, action, world.launch.rank)) {
-        code = 0;
-    } else {
-        catch_signals();
-        code = run_world(&world);
-    }
+    world.parsed = read_options(ctx, options, argc, argv, &world.action);
+    code = run_world(&world);
     tac_options_destroy(options);
     tac_context_destroy(ctx);
     return code;

@@ -1,5 +1,5 @@
 /* The order of training: epochs of groups of micro-steps, evaluation in
- * between, and at fixed steps a small exchange in which ranks add up their
+ * between, and now and then a small exchange in which ranks add up their
  * losses and agree whether to stop. */
 #include "run.h"
 
@@ -21,6 +21,7 @@ static tac_status evaluate(tac__run *run)
 
     TAC_TRY(tac__run_evaluate(run, &run->val, &m));
     run->last_eval = m;
+    run->exchanged_s = tac_clock_s();
     tac__report_eval(run, &m);
     return TAC_OK;
 }
@@ -31,10 +32,41 @@ static int eval_due(const tac__run *run)
     const char *every = run->config->eval_every;
     long long n;
 
-    if (run->step >= run->total_steps || run->stopped) return 1;
+    if (run->stopped) return 0;
+    if (run->step >= run->total_steps) return 1;
     if (!strcmp(every, "epoch")) return run->step % run->epoch_steps == 0;
     n = atoll(every);
     return n > 0 && run->step % (uint64_t)n == 0;
+}
+
+static int log_due(const tac__run *run)
+{
+    return run->stopped || run->step >= run->total_steps ||
+           run->step % run->epoch_steps == 0 ||
+           run->step % (uint64_t)run->config->log_every == 0;
+}
+
+static void add(tac_metrics *sum, const tac_metrics *m)
+{
+    sum->loss_sum += m->loss_sum;
+    sum->correct += m->correct;
+    sum->count += m->count;
+}
+
+/* Ranks look at each other about every quarter of a second, so that a signal
+ * to one of them stops all soon. From the mean of all ranks' clocks, so that
+ * all come to the same step. */
+static void plan_exchange(tac__run *run, double mean_s)
+{
+    const double steps = (double)(run->step - run->exchanged_step);
+    const double step_s = steps > 0 ? mean_s / steps : mean_s;
+    const double n = step_s > 0 ? 0.25 / step_s : 1;
+
+    run->next_exchange = run->step + (n < 1      ? 1
+                                      : n > 1000 ? 1000
+                                                 : (uint64_t)n);
+    run->exchanged_step = run->step;
+    run->exchanged_s = tac_clock_s();
 }
 
 /* Sums over ranks of what happened since the last call; and does any rank want
@@ -42,7 +74,7 @@ static int eval_due(const tac__run *run)
 static tac_status exchange(tac__run *run)
 {
     tac_metrics m;
-    double v[4];
+    double v[5];
     tac_req *req = NULL;
 
     TAC_TRY(tac_replica_take_metrics(run->replica, &m));
@@ -50,23 +82,32 @@ static tac_status exchange(tac__run *run)
     v[1] = m.correct;
     v[2] = m.count;
     v[3] = run->rank->stop && *run->rank->stop ? 1 : 0;
-    TAC_TRY(tac_allreduce(run->rank->comm, v, v, 4, TAC_F64, TAC_SUM, NULL,
-                          &req));
+    v[4] = (tac_clock_s() - run->exchanged_s) / run->rank->world;
+    TAC_TRY(
+        tac_allreduce(run->rank->comm, v, v, 5, TAC_F64, TAC_SUM, NULL, &req));
     TAC_TRY(tac_wait(req, 0));
     m = (tac_metrics){v[0], v[1], v[2]};
-    run->epoch_sum.loss_sum += m.loss_sum;
-    run->epoch_sum.correct += m.correct;
-    run->epoch_sum.count += m.count;
+    add(&run->epoch_sum, &m);
+    add(&run->interval, &m);
     if (v[3] > 0) run->stopped = 1;
-    if (!isfinite(m.loss_sum))
-        return tac_fail(run->rank->ctx, TAC_ERR_DIVERGED,
-                        "the training loss is no longer a number, within the "
-                        "%lld steps before step %llu; lower --lr, or set "
-                        "--clip-norm",
-                        (long long)run->config->log_every,
-                        (unsigned long long)run->step);
-    tac__report_interval(run, &m);
-    return TAC_OK;
+    plan_exchange(run, v[4]);
+    if (isfinite(m.loss_sum)) return TAC_OK;
+    return tac_fail(run->rank->ctx, TAC_ERR_DIVERGED,
+                    "the training loss is no longer a number at step %llu; "
+                    "lower --lr, or set --clip-norm",
+                    (unsigned long long)run->step);
+}
+
+/* What is due between two steps. */
+static tac_status between_steps(tac__run *run)
+{
+    if (log_due(run) || eval_due(run) || run->step >= run->next_exchange)
+        TAC_TRY(exchange(run));
+    if (log_due(run)) {
+        tac__report_interval(run, &run->interval);
+        run->interval = (tac_metrics){0, 0, 0};
+    }
+    return eval_due(run) ? evaluate(run) : TAC_OK;
 }
 
 static int is_last_of_group(const tac__run *run, uint64_t batch)
@@ -84,12 +125,11 @@ static tac_micro place(const tac__run *run, const tac_batch *b)
     const size_t n = (size_t)run->config->batch;
     const uint64_t a_step = n * (uint64_t)run->rank->world;
     const uint64_t group = b->step - b->step % k;
-    const tac_micro m = {
-        .first = b->step == group,
-        .last = is_last_of_group(run, b->step),
-        .samples = (double)tac_sampler_step_count(run->train.sampler,
-                                                  group * a_step, n * k),
-        .first_sample = b->count ? b->position[0] : 0};
+    const tac_micro m = {.first = b->step == group,
+                         .last = is_last_of_group(run, b->step),
+                         .samples = (double)tac_sampler_step_count(
+                             run->train.sampler, group * a_step, n * k),
+                         .first_sample = b->count ? b->position[0] : 0};
 
     return m;
 }
@@ -125,18 +165,15 @@ static tac_status epoch(tac__run *run)
     while (run->step < run->total_steps && !run->stopped) {
         TAC_TRY(one_step(run, &done));
         if (done) break;
-        const int ends = run->step % run->epoch_steps == 0 ||
-                         run->step == run->total_steps;
-        if (ends || run->step % (uint64_t)run->config->log_every == 0)
-            TAC_TRY(exchange(run));
-        if (eval_due(run)) TAC_TRY(evaluate(run));
+        TAC_TRY(between_steps(run));
     }
     return TAC_OK;
 }
 
 tac_status tac__run_epochs(tac__run *run)
 {
-    run->logged_s = run->begin_s;
+    run->logged_s = run->exchanged_s = run->begin_s;
+    run->next_exchange = 1;
     while (run->step < run->total_steps && !run->stopped) {
         TAC_TRY(epoch(run));
         run->epoch++;

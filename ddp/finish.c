@@ -111,7 +111,8 @@ tac_status tac__run_summarize(tac__run *run)
     return reduce_totals(run);
 }
 
-/* ---- trace ---------------------------------------------------------------- */
+/* ---- trace ----------------------------------------------------------------
+ */
 
 static tac_status gather_sizes(tac_comm *comm, int64_t mine, int64_t *all)
 {

@@ -9,8 +9,8 @@ enum { SLOTS = 64 };
 
 struct tac__history {
     size_t batch, used;
-    double *loss;    /* (SLOTS) */
-    uint8_t *hits;   /* (SLOTS, batch) */
+    double *loss;  /* (SLOTS) */
+    uint8_t *hits; /* (SLOTS, batch) */
     size_t rows[SLOTS], valid[SLOTS];
     tac_metrics sum;
 };

@@ -25,7 +25,7 @@ static tac_status forward(tac_replica *r, const tac_batch *batch,
     TAC_TRY(tac_tape_begin(r->tape, step));                          /* 1 */
     TAC_TRY(tac__replica_inputs(r, batch, &x, &y));                  /* 2 */
     TAC_TRY(tac_model_forward(r->model, r->tape, x, &logits));       /* 3 */
-    TAC_TRY(tac_op_softmax_cross_entropy(r->tape, logits, y, xent));    /* 4 */
+    TAC_TRY(tac_op_softmax_cross_entropy(r->tape, logits, y, xent)); /* 4 */
     return tac__history_add(r, batch->count, batch->valid_count, xent);
 }
 
@@ -33,10 +33,10 @@ static tac_status update(tac_replica *r)
 {
     const double lr = tac_schedule_lr(&r->schedule, r->attempts);
 
-    TAC_TRY(tac_optimizer_set_lr(r->optimizer, lr, NULL));           /* 8 */
-    if (r->config->clip_norm > 0)                                    /* 9 */
+    TAC_TRY(tac_optimizer_set_lr(r->optimizer, lr, NULL)); /* 8 */
+    if (r->config->clip_norm > 0)                          /* 9 */
         TAC_TRY(tac_optimizer_clip(r->optimizer, r->config->clip_norm, NULL));
-    TAC_TRY(tac_optimizer_step(r->optimizer, NULL));                 /* 10 */
+    TAC_TRY(tac_optimizer_step(r->optimizer, NULL)); /* 10 */
     r->attempts++;
     return TAC_OK;
 }
@@ -44,11 +44,11 @@ static tac_status update(tac_replica *r)
 tac_status tac_replica_step(tac_replica *r, const tac_batch *batch,
                             const tac_micro *micro)
 {
-    const tac_tape_step step = {
-        .flags = micro->first ? 0 : TAC_TAPE_ACCUMULATE,
-        .step = r->attempts,
-        .first_sample = micro->first_sample,
-        .sample_stride = (uint64_t)tac_comm_size(r->comm)};
+    const tac_tape_step step = {.flags = micro->first ? 0 : TAC_TAPE_ACCUMULATE,
+                                .step = r->attempts,
+                                .first_sample = micro->first_sample,
+                                .sample_stride =
+                                    (uint64_t)tac_comm_size(r->comm)};
     /* Gradients are averaged over ranks, so the mean over the samples of all
      * ranks needs the number of ranks here. */
     const double scale =
@@ -59,11 +59,12 @@ tac_status tac_replica_step(tac_replica *r, const tac_batch *batch,
     TAC_TRY(forward(r, batch, &step, &xent));
     lap(r, "forward", &since, &r->times.forward_s);
     r->hook_s = 0;
-    if (r->reducer) TAC_TRY(tac_reducer_begin(r->reducer, micro->last, 1)); /* 5 */
-    TAC_TRY(tac_tape_backward(r->tape, xent.loss, scale));           /* 6 */
+    if (r->reducer)
+        TAC_TRY(tac_reducer_begin(r->reducer, micro->last, 1)); /* 5 */
+    TAC_TRY(tac_tape_backward(r->tape, xent.loss, scale));      /* 6 */
     lap(r, "backward", &since, &r->times.backward_s);
     r->times.backward_s -= r->hook_s;
-    if (r->reducer) TAC_TRY(tac_reducer_finish(r->reducer, 0));      /* 7 */
+    if (r->reducer) TAC_TRY(tac_reducer_finish(r->reducer, 0)); /* 7 */
     since = tac_clock_ns();
     if (micro->last) TAC_TRY(update(r));
     lap(r, "update", &since, &r->times.update_s);

@@ -3,7 +3,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "tacit/clock.h"
@@ -11,12 +13,28 @@
 enum { BAR_WIDTH = 20 };
 static const double bar_seconds = 0.2, line_seconds = 10.0;
 
+/* A terminal that knows how to erase a line. */
+static int is_screen(void)
+{
+    const char *term = getenv("TERM");
+
+    return isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb");
+}
+
+static size_t screen_width(void)
+{
+    struct winsize w;
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) != 0 || w.ws_col == 0) return 80;
+    return w.ws_col;
+}
+
 void tac__progress_begin(tac__progress *p, int enabled, int64_t steps,
                          int64_t epoch_steps)
 {
     memset(p, 0, sizeof *p);
     p->enabled = enabled;
-    p->tty = isatty(STDERR_FILENO);
+    p->tty = is_screen();
     p->steps = steps > 0 ? steps : 1;
     p->epoch_steps = epoch_steps;
     p->begin_s = p->shown_s = tac_clock_s();
@@ -40,32 +58,43 @@ static void draw_bar(char *bar, double share)
 {
     const int full = (int)(share * BAR_WIDTH);
 
+    *bar++ = '[';
     for (int i = 0; i < BAR_WIDTH; i++) bar[i] = i < full ? '#' : '.';
-    bar[BAR_WIDTH] = '\0';
+    memcpy(bar + BAR_WIDTH, "] ", 3);
+}
+
+static size_t format_figures(const tac__progress *p,
+                             const tac__progress_sample *s, double now,
+                             char *text, size_t bytes)
+{
+    const double share = (double)s->step / (double)p->steps;
+    const double left =
+        s->step > 0 ? (now - p->begin_s) * (1 / share - 1) : 0.0;
+    char eta[48], bar[BAR_WIDTH + 4] = "";
+
+    format_eta(eta, sizeof eta, left);
+    if (p->tty) draw_bar(bar, share);
+    const int n =
+        snprintf(text, bytes,
+                 "%sstep %" PRId64 "/%" PRId64
+                 "  eta %s  loss %.4f  acc %.1f %%  %.0f img/s  "
+                 "comm %.0f %%  lr %.2e",
+                 bar, s->step, p->steps, eta, s->loss, 100 * s->accuracy,
+                 s->samples_per_s, 100 * s->comm_share, s->lr);
+
+    return n < 0 ? 0 : (size_t)n < bytes ? (size_t)n : bytes - 1;
 }
 
 static void print_line(tac__progress *p, const tac__progress_sample *s,
                        double now)
 {
-    const double share = (double)s->step / (double)p->steps;
-    const double left =
-        s->step > 0 ? (now - p->begin_s) * (1 / share - 1) : 0.0;
-    char eta[48], bar[BAR_WIDTH + 1], line[256];
-    int n;
+    char figures[200], line[256];
+    size_t width = format_figures(p, s, now, figures, sizeof figures);
 
-    format_eta(eta, sizeof eta, left);
-    draw_bar(bar, share);
-    n = snprintf(line, sizeof line,
-                 "%s%s%s step %" PRId64 "/%" PRId64
-                 "  loss %.4f  acc %.1f %%  lr %.2e  %.0f img/s  "
-                 "comm %.0f %%  eta %s%s",
-                 p->tty ? "\r" : "", p->tty ? bar : "", p->tty ? "\033[K" : "",
-                 s->step, p->steps, s->loss, 100 * s->accuracy, s->lr,
-                 s->samples_per_s, 100 * s->comm_share, eta,
-                 p->tty ? "" : "\n");
-    if (n > 0 && (size_t)n < sizeof line &&
-        write(STDERR_FILENO, line, (size_t)n) >= 0)
-        p->drawn = p->tty;
+    if (p->tty && width >= screen_width()) width = screen_width() - 1;
+    const int n = snprintf(line, sizeof line, "%s%.*s%s", p->tty ? "\r" : "",
+                           (int)width, figures, p->tty ? "\033[K" : "\n");
+    if (n > 0 && write(STDERR_FILENO, line, (size_t)n) >= 0) p->drawn = p->tty;
 }
 
 void tac__progress_show(tac__progress *p, const tac__progress_sample *s)

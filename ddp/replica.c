@@ -168,8 +168,7 @@ static tac_status on_ready(void *arg, size_t param, tac_queue *queue)
 {
     tac_replica *r = arg;
     const uint64_t begin = tac_clock_ns();
-    const tac_status s = tac_reducer_ready(r->reducer, r->places[param],
-                                           queue);
+    const tac_status s = tac_reducer_ready(r->reducer, r->places[param], queue);
 
     r->hook_s += (double)(tac_clock_ns() - begin) * 1e-9;
     return s;

@@ -83,8 +83,8 @@ void tac__report_banner(tac__run *run)
     if (!speaks(run)) return;
     print_data(run);
     print_ranks(run);
-    printf("  batch      %" PRId64 " a rank%s, %" PRId64
-           " a step; %" PRIu64 " steps an epoch, %" PRIu64 " steps in all\n",
+    printf("  batch      %" PRId64 " a rank%s, %" PRId64 " a step; %" PRIu64
+           " steps an epoch, %" PRIu64 " steps in all\n",
            run->config->batch,
            run->config->accumulate > 1 ? " and micro-step" : "",
            run->config->global_batch, run->epoch_steps, run->total_steps);
@@ -106,6 +106,12 @@ void tac__report_plan(tac__run *run)
            bytes_text(grads, a), bytes_text(grads, b),
            bytes_text((double)tac_optimizer_state_bytes(r->optimizer), c),
            bytes_text((double)tac_tape_high_water(r->tape), d));
+    if (run->config->dry_run)
+        printf("  a step     averages %s of gradients a rank\n"
+               "dry run: nothing was trained\n",
+               r->reducer && run->rank->world > 1
+                   ? bytes_text((double)tac_params_elements(r->params) * 4, a)
+                   : "0 B");
     fflush(stdout);
 }
 
@@ -158,8 +164,8 @@ void tac__report_interval(tac__run *run, const tac_metrics *m)
 
     tac_replica_update_times(run->replica);
     if (span > 0)
-        exposed = (run->replica->times.comm_exposed_s - run->logged_exposed_s) /
-                  span;
+        exposed =
+            (run->replica->times.comm_exposed_s - run->logged_exposed_s) / span;
     if (run->rank->rank == 0 && m->count > 0) {
         const tac__progress_sample s = {.step = (int64_t)run->step,
                                         .loss = m->loss_sum / m->count,
@@ -241,8 +247,18 @@ void tac__report_result(tac__run *run)
         printf("test accuracy %.2f %%, loss %.4f, on %zu images\n",
                100 * s->test_accuracy, s->test_loss,
                tac_dataset_get_info(run->data.test).count);
-    if (run->config->run_dir)
+    fflush(stdout);
+}
+
+void tac__report_files(tac__run *run)
+{
+    const tac_train_config *c = run->config;
+
+    if (!speaks(run)) return;
+    if (c->run_dir)
         printf("files in %s: config.ini, metrics.jsonl, summary.json\n",
-               run->config->run_dir);
+               c->run_dir);
+    if (c->json) printf("summary in %s\n", c->json);
+    if (c->trace) printf("trace in %s\n", c->trace);
     fflush(stdout);
 }

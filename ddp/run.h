@@ -29,7 +29,11 @@ typedef struct tac__run {
     double logged_s;         /* start of the present logging interval */
     int64_t logged_samples;
     double logged_exposed_s;
-    tac_metrics epoch_sum; /* of the present epoch, over all ranks */
+    tac_metrics epoch_sum;  /* of the present epoch, over all ranks */
+    tac_metrics interval;   /* since the last line of metrics.jsonl, likewise */
+    uint64_t next_exchange; /* step after which ranks look at each other */
+    double exchanged_s;     /* time of the last exchange */
+    uint64_t exchanged_step;
     tac_metrics last_eval;
     FILE *metrics; /* metrics.jsonl on rank 0; NULL: none */
     tac_json *line;
@@ -49,6 +53,7 @@ void tac__report_plan(tac__run *run);
 void tac__report_interval(tac__run *run, const tac_metrics *m);
 void tac__report_eval(tac__run *run, const tac_metrics *m);
 void tac__report_result(tac__run *run);
+void tac__report_files(tac__run *run);
 
 /* run_dir.c: rank 0's files. */
 tac_status tac__run_dir_open(tac__run *run);

@@ -59,10 +59,24 @@ static tac_status write_config(tac__run *run)
     return TAC_OK;
 }
 
+/* A file that can't be written is better found out before training. */
+static tac_status try_file(tac__run *run, const char *option, const char *path)
+{
+    FILE *f = path ? fopen(path, "a") : NULL;
+
+    if (path && !f)
+        return tac_fail(run->rank->ctx, TAC_ERR_IO,
+                        "cannot write %s: %m; check --%s", path, option);
+    if (f) fclose(f);
+    return TAC_OK;
+}
+
 tac_status tac__run_dir_open(tac__run *run)
 {
-    if (run->rank->rank != 0 || !run->config->run_dir || run->config->dry_run)
-        return TAC_OK;
+    if (run->rank->rank != 0 || run->config->dry_run) return TAC_OK;
+    TAC_TRY(try_file(run, "json", run->config->json));
+    TAC_TRY(try_file(run, "trace", run->config->trace));
+    if (!run->config->run_dir) return TAC_OK;
     if (make_dirs(run->config->run_dir) != 0)
         return tac_fail(run->rank->ctx, TAC_ERR_IO,
                         "cannot make the run folder %s: %m; check --run-dir",

@@ -87,8 +87,8 @@ static tac_status set_up(tac__run *run)
 {
     tac__rank *rank = run->rank;
 
-    TAC_TRY(agree(run, tac_train_config_resolve(rank->ctx, &rank->config,
-                                                rank->world)));
+    TAC_TRY(agree(
+        run, tac_train_config_resolve(rank->ctx, &rank->config, rank->world)));
     TAC_TRY(agree(run, tac__compare_options(rank->comm, rank->options)));
     TAC_TRY(agree(run, open_local(run)));
     return agree(run, tac_replica_connect(run->replica, run->total_steps));
@@ -113,15 +113,20 @@ static tac_status train(tac__run *run)
     tac__report_banner(run);
     tac__report_plan(run);
     if (run->config->dry_run) return TAC_OK;
+    /* Until here a signal ends the program at once. */
+    if (run->rank->rank == 0 || !run->rank->shared_data)
+        run->rank->catch_signals();
     run->begin_s = tac_clock_s();
     TAC_TRY(tac__run_epochs(run));
     TAC_TRY(test(run));
     run->summary.wall_s = tac_clock_s() - run->begin_s;
     if (run->replica->reducer) TAC_TRY(tac_replica_verify_equal(run->replica));
     TAC_TRY(tac__run_summarize(run));
-    TAC_TRY(tac__run_write_trace(run));
-    TAC_TRY(agree(run, tac__run_dir_finish(run)));
     tac__report_result(run);
+    run->rank->capture->armed = 1;
+    TAC_TRY(agree(run, tac__run_write_trace(run)));
+    TAC_TRY(agree(run, tac__run_dir_finish(run)));
+    tac__report_files(run);
     return run->stopped ? TAC_ERR_INTERRUPTED : TAC_OK;
 }
 

@@ -16,9 +16,10 @@ typedef struct tac__rank {
     tac_comm *comm;
     tac__capture *capture;
     const tac_options *options;
-    tac_train_config config; /* this rank's own copy */
+    tac_train_config config;     /* this rank's own copy */
     const tac_data *shared_data; /* of thread ranks; NULL: open your own */
     const volatile sig_atomic_t *stop; /* set by a signal */
+    void (*catch_signals)(void);       /* called when a stop can be honoured */
     int local_ranks, cpus, rank, world;
     int exit_code; /* written by the body */
 } tac__rank;
@@ -32,6 +33,9 @@ typedef struct tac__world {
     tac_status parsed;       /* how reading the options went */
     const char *parse_error; /* the message if it failed */
     const volatile sig_atomic_t *stop;
+    void (*catch_signals)(void);
+    tac_options_action action; /* other than RUN: print, and that is all */
+    void (*print)(const tac_options *o, tac_options_action action);
     tac__rank_main *main;
 } tac__world;
 

@@ -18,12 +18,13 @@ static void run_rank(thread_rank *t)
     const tac__world *w = t->world;
     const tac_comm_config comm_config = tac__world_comm_config(w->config);
     tac__capture capture;
-    const tac_context_config cc = tac__world_context_config(
-        w, &capture, t->rank, t->size, t->size);
+    const tac_context_config cc =
+        tac__world_context_config(w, &capture, t->rank, t->size, t->size);
     tac__rank self = {.options = w->options,
                       .config = *w->config,
                       .shared_data = t->data,
                       .stop = w->stop,
+                      .catch_signals = w->catch_signals,
                       .capture = &capture,
                       .local_ranks = t->size,
                       .cpus = tac__launch_cpus(),
@@ -104,6 +105,10 @@ int tac__world_threads(const tac__world *w)
     if (w->parsed < 0) {
         fprintf(stderr, "ddp_train: %s\n", w->parse_error);
         return tac__exit_code(w->parsed);
+    }
+    if (w->action != TAC_ACTION_RUN) {
+        w->print(w->options, w->action);
+        return 0;
     }
     s = open_data(w, &data);
     if (s < 0) return tac__exit_code(s);

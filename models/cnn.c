@@ -1,8 +1,8 @@
 /* cnn.c: two convolutions with pooling and two linear layers.
  *
- * Three tape blocks: conv1 and its pool, conv2 and its pool, fc1. A convolution,
- * its ReLU and its pool are one operation: the network's largest activations,
- * which lie between them, are never stored. */
+ * Three tape blocks: conv1 and its pool, conv2 and its pool, fc1. A
+ * convolution, its ReLU and its pool are one operation: the network's largest
+ * activations, which lie between them, are never stored. */
 #include <stdlib.h>
 
 #include "layers.h"

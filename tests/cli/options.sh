@@ -6,12 +6,17 @@ set -euo pipefail
 
 build=${BUILD:?set BUILD to the build folder}
 train=$build/ddp_train
-docs=${SOURCE-$(dirname "${BASH_SOURCE[0]}")/../..}/docs/ddp_train.md
+source_dir=${SOURCE-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+docs=$source_dir/docs/ddp_train.md
 work=$(mktemp -d)
 children=()
 trap 'end_children; rm -rf "$work"' EXIT
 # Settings of the caller must not decide what is tested.
 for name in $(compgen -e | grep '^TACIT_' || true); do unset "$name"; done
+
+# What ctest sets, when the script is run by hand.
+# shellcheck source=scripts/env
+. "$source_dir/scripts/env" 2>/dev/null
 
 # A run that takes a moment.
 tiny=(--model mlp:16 --data synth:512 --batch 8 --steps 4 --quiet)
@@ -80,23 +85,24 @@ value() {
 # --- what is printed ----------------------------------------------------------
 
 test_help() {
-    local key
-    begin "--help"
+    local key value
+    begin "--help, and docs/ddp_train.md with the same defaults"
     run "$train" --help
     expect_rc 0
     empty_err
-    in_out '--ranks'
     in_out '--print-config'
     cp "$work/out" "$work/help"
     run "$train" --print-config
     expect_rc 0
-    sed -n 's/^\([a-z][a-z0-9-]*\) *=.*/\1/p' "$work/out" >"$work/keys"
-    [ "$(wc -l <"$work/keys")" -ge 20 ] || fail "few settings are printed"
-    while read -r key; do
+    sed -n 's/^\([a-z][a-z0-9-]*\) = \(.*[^ ]\) *; default$/\1 \2/p' \
+        "$work/out" >"$work/defaults"
+    [ "$(wc -l <"$work/defaults")" -ge 20 ] || fail "few settings are printed"
+    while read -r key value; do
         grep -qE -- "--(\[no-\])?$key\b" "$work/help" ||
             fail "--help lacks --$key"
-        grep -q -- "--$key\b" "$docs" || fail "docs/ddp_train.md lacks --$key"
-    done <"$work/keys"
+        grep -qE -- "^\| \`--$key( [A-Z]+)?\` \| \`?$value\b" "$docs" ||
+            fail "docs/ddp_train.md lacks --$key with its default $value"
+    done <"$work/defaults"
 }
 
 test_version() {
@@ -250,14 +256,18 @@ ranks_of() {
     done
 }
 
-# Files of /dev/shm that are new and that no process maps.
+# How files of this job would be called in /dev/shm: ours by the ranks' process
+# numbers, Open MPI's by the number of the job. Other jobs may come and go.
+names_in_shm() {
+    local job_number
+    printf '/tacit-%s-\n' "${ranks[@]}"
+    job_number=$(tr '\0' '\n' <"/proc/${ranks[0]}/environ" |
+        sed -n 's/^PMIX_NAMESPACE=\([0-9]*\)$/\1/p')
+    [ -z "$job_number" ] || printf '\\.%x\\.\n' "$job_number"
+}
+
 left_in_shm() {
-    local file
-    for file in /dev/shm/*; do
-        [ -e "$file" ] || continue
-        grep -qxF "$file" "$work/shm" && continue
-        grep -lsqF "$file" /proc/[0-9]*/maps || echo "$file"
-    done
+    find /dev/shm -maxdepth 1 -type f | grep -f "$work/names" || true
 }
 
 wait_until() {
@@ -290,10 +300,9 @@ no_rank_left() {
 shm_is_clean() { [ -z "$(left_in_shm)" ]; }
 
 test_killed_rank() {
-    local transport=$1 began
+    local transport=$1 victim=$2 began
     begin "SIGKILL of one of four ranks, --transport $transport"
     rm -rf "$work/killed"
-    printf '%s\n' /dev/shm/* >"$work/shm"
     command_line="mpirun -np 4 ddp_train, one rank killed"
     mpirun -np 4 "$train" --model mlp:16 --data synth:4096 --batch 8 \
         --steps 100000000 --log-every 1 --quiet --transport "$transport" \
@@ -303,8 +312,9 @@ test_killed_rank() {
     wait_until 40 all_ranks_train || fail "the job does not train after 40 s"
     mapfile -t ranks < <(ranks_of "$job")
     children+=("${ranks[@]}")
+    names_in_shm >"$work/names"
     began=$SECONDS
-    kill -KILL "${ranks[2]}"
+    kill -KILL "${ranks[$victim]}"
     wait_until 15 job_ended || fail "the job still runs 15 s after the kill"
     rc=0
     wait "$job" || rc=$?
@@ -325,8 +335,8 @@ test_data
 test_thread_ranks
 if have_mpi; then
     test_process_ranks
-    test_killed_rank shm
-    test_killed_rank mpi
+    test_killed_rank shm 0
+    test_killed_rank mpi 2
 else
     echo "left out: processes as ranks (no mpirun, or built without MPI)"
 fi

@@ -34,6 +34,19 @@ for rank in ranks:
         inside += any(lo <= b < hi for lo, hi in back)
 print(f"{inside} of {total} bucket spans begin inside backward; "
       f"comm_s {summary['comm_s']:.4f}, exposed {summary['comm_exposed_s']:.4f}")
+# Spans of one lane nest, or viewers draw nonsense.
+for rank in ranks:
+    for lane in {e["tid"] for e in spans if e["pid"] == rank}:
+        ends = []
+        mine = sorted(((e["ts"], -e["dur"]) for e in spans
+                       if e["pid"] == rank and e["tid"] == lane))
+        for ts, minus_dur in mine:
+            while ends and ends[-1] <= ts + 0.1:
+                ends.pop()
+            end = ts - minus_dur
+            assert not ends or end <= ends[-1] + 0.1, \
+                f"spans overlap on rank {rank}, lane {lane} at {ts}"
+            ends.append(end)
 # All but the last bucket of a step start before backward is over.
 assert inside >= total // 2
 assert 0 <= summary["comm_exposed_s"] <= summary["comm_s"]

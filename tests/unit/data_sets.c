@@ -294,9 +294,10 @@ Test(data_sets, synth_by_name)
     gather_one(d.test, 0, b, &y);
     cr_expect_neq(memcmp(a, b, sizeof(a)), 0);
     tac_data_close(&d);
-    cr_assert_eq(tac_data_open(ctx, "synth:1", NULL, &d), TAC_OK);
-    cr_expect_eq(tac_dataset_get_info(d.train).count, 1);
-    cr_expect_eq(tac_dataset_get_info(d.test).count, 0);
+    cr_assert_eq(tac_data_open(ctx, "synth:12", NULL, &d), TAC_OK);
+    cr_expect_eq(tac_dataset_get_info(d.train).count, 11);
+    cr_expect_eq(tac_dataset_get_info(d.val).count, 1);
+    cr_expect_eq(tac_dataset_get_info(d.test).count, 2);
     tac_data_close(&d);
     tac_data_close(NULL);
 }
@@ -306,9 +307,9 @@ Test(data_sets, names_that_are_wrong)
     tac_data d;
     memset(&d, 0xA5, sizeof(d));
     const tac_data before = d;
-    const char *const bad[] = {"synth:0", "synth:-1", "synth:", "synth:1x",
-                               "synth:99999999999"};
-    for (size_t i = 0; i < 5; ++i) {
+    const char *const bad[] = {"synth:0",  "synth:-1",          "synth:",
+                               "synth:1x", "synth:99999999999", "synth:11"};
+    for (size_t i = 0; i < 6; ++i) {
         cr_expect_eq(tac_data_open(ctx, bad[i], NULL, &d), TAC_ERR_CONFIG);
         cr_expect(data_message_has(ctx, bad[i]));
     }

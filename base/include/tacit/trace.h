@@ -21,8 +21,12 @@ typedef enum tac_lane {
     TAC_LANE_COMM,
     TAC_LANE_LOADER,
     TAC_LANE_STEP,
-    TAC_LANE_COUNT
+    TAC_LANE_COUNT,
+    /* Gradient buckets overlap each other: bucket b has its own lane,
+     * TAC_LANE_BUCKETS + b % TAC_BUCKET_LANES. */
+    TAC_LANE_BUCKETS = 16
 } tac_lane;
+#define TAC_BUCKET_LANES 16
 
 typedef struct tac_span {
     const char *name; /* static string, borrowed for ever */

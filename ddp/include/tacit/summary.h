@@ -4,16 +4,15 @@
  * wall time of rank 0 unless said; bytes are summed over all ranks.
  *   wall_s          from the first training step to the end of the last
  *                   evaluation
- *   train_s         of wall_s: training steps alone; samples_per_s divides by it
- *   compute_s       time in forward, backward and update
- *   comm_s          union of the spans in which a gradient bucket was under way
- *   comm_exposed_s  the part of it in which no compute ran on rank 0
- *   wait_s          of comm_s: waiting for other ranks
- *   cpu_s           CPU time of all ranks
- *   bytes_logical   what ranks contribute: elements times element size
- *   bytes_wire      the same after encoding
- *   bytes_between_hosts  what the algorithm really sent from host to host
- *   params_hash     XXH3-64 over the f32 parameters in registration order */
+ *   train_s         of wall_s: training steps alone; samples_per_s divides by
+ * it compute_s       time in forward, backward and update comm_s          union
+ * of the spans in which a gradient bucket was under way comm_exposed_s  the
+ * part of it in which no compute ran on rank 0 wait_s          of comm_s:
+ * waiting for other ranks cpu_s           CPU time of all ranks bytes_logical
+ * what ranks contribute: elements times element size bytes_wire      the same
+ * after encoding bytes_between_hosts  what the algorithm really sent from host
+ * to host params_hash     XXH3-64 over the f32 parameters in registration order
+ */
 #ifndef TACIT_SUMMARY_H
 #define TACIT_SUMMARY_H
 

@@ -25,8 +25,8 @@ typedef struct tac_train_config {
     const char *device;
     const char *isa; /* NULL: best; "ref", "avx2", "avx512", "onednn" */
     const char *transport;
-    const char *progress; /* "caller", "thread" */
-    const char *sync;     /* "grad", "none" */
+    const char *progress;              /* "caller", "thread" */
+    const char *sync;                  /* "grad", "none" */
     double bucket_mb, first_bucket_mb; /* MiB */
     int deterministic;
     int64_t timeout_s, stall_warn_s;
@@ -40,11 +40,11 @@ typedef struct tac_train_config {
     double clip_norm; /* 0: none */
 
     /* How much. A step is one optimizer step. */
-    int64_t batch;        /* a rank and micro-step */
-    int64_t global_batch; /* instead of batch; 0: not given */
-    int64_t accumulate;   /* micro-steps a step */
-    double epochs;        /* may be fractional */
-    int64_t steps;        /* 0: given by epochs */
+    int64_t batch;          /* a rank and micro-step */
+    int64_t global_batch;   /* instead of batch; 0: not given */
+    int64_t accumulate;     /* micro-steps a step */
+    double epochs;          /* may be fractional */
+    int64_t steps;          /* 0: given by epochs */
     const char *eval_every; /* "epoch" or a number of steps, "0": only at the
                                end */
     uint64_t seed;

@@ -51,13 +51,13 @@ typedef struct tac_pool2d {
 /* The small structure in device memory through which one step's scalars reach
  * the optimizer without the host reading or writing in between. */
 typedef struct tac_step_scalars {
-    float lr;              /* scheduled learning rate of this step */
-    float grad_scale;      /* gradients are divided by it (loss scale) */
-    float clip_coef;       /* gradients are multiplied by it; 1: no clipping */
-    float found_inf;       /* != 0: the optimizer must leave all untouched */
+    float lr;               /* scheduled learning rate of this step */
+    float grad_scale;       /* gradients are divided by it (loss scale) */
+    float clip_coef;        /* gradients are multiplied by it; 1: no clipping */
+    float found_inf;        /* != 0: the optimizer must leave all untouched */
     float bias_correction1; /* 1 - beta1^t, t counts applied steps from 1 */
     float bias_correction2; /* 1 - beta2^t */
-    uint64_t applied;      /* applied steps so far */
+    uint64_t applied;       /* applied steps so far */
 } tac_step_scalars;
 
 typedef struct tac_sgd_args {
@@ -102,8 +102,9 @@ typedef struct tac_kernels {
                                           const void *dy, void *dw, void *db,
                                           int accumulate);
 
-    /* y: window maxima, NaN being larger than every number; index (N,OH,OW,C) u8: position in the window, row
-     * major, of the first maximum; NULL if no backward will follow. */
+    /* y: window maxima, NaN being larger than every number; index (N,OH,OW,C)
+     * u8: position in the window, row major, of the first maximum; NULL if no
+     * backward will follow. */
     tac_status (*maxpool2d_forward)(const tac_kctx *kc, const tac_pool2d *d,
                                     const void *x, void *y, uint8_t *index);
     /* dx (N,H,W,C), overwritten whole. If y is not NULL it is the forward
@@ -201,8 +202,7 @@ typedef struct tac_kernels {
     /* norm = sqrt(*sum_squares) / grad_scale; clip_coef = min(1, max_norm /
      * (norm + 1e-6)), not a number if norm is not. */
     tac_status (*clip_coef)(const tac_kctx *kc, const double *sum_squares,
-                            double max_norm, tac_step_scalars *s,
-                            double *norm);
+                            double max_norm, tac_step_scalars *s, double *norm);
 } tac_kernels;
 
 /* The context of kernel calls on one queue of a device, with the pool of the
