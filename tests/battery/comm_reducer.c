@@ -162,9 +162,11 @@ static void spans(tac_comm *comm)
     const size_t n = tac_trace_read(e.ctx, span[e.rank], 256);
     for (size_t k = 0; k < n; ++k) {
         const tac_span *x = &span[e.rank][k];
-        if (x->lane != TAC_LANE_COMM || strncmp(x->name, "bucket", 6)) continue;
+        if (strncmp(x->name, "bucket", 6)) continue;
         CHECK(x->end_ns >= x->begin_ns);
         CHECK(x->arg >= 0 && x->arg < (int64_t)s.buckets);
+        CHECK_EQ((int)x->lane,
+                 TAC_LANE_BUCKETS + (int)(x->arg % TAC_BUCKET_LANES));
         ++found;
     }
     CHECK_EQ_U64(found, s.step.calls);
