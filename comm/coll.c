@@ -3,8 +3,8 @@
 
 #include "coll_check.h"
 
-static tac_status submit(tac_comm *c, tac_req *want, const tac_coll_opt *opt,
-                         tac_req **out)
+tac_status tac__coll_submit(tac_comm *c, tac_req *want, const tac_coll_opt *opt,
+                            tac_req **out)
 {
     const tac_coll_opt o = tac__opt_fill(opt);
     if (!out) return tac_fail(c->ctx, TAC_ERR_ARG, "a collective needs a req");
@@ -13,6 +13,9 @@ static tac_status submit(tac_comm *c, tac_req *want, const tac_coll_opt *opt,
     want->esize = tac_dtype_size(want->dtype);
     TAC_TRY(tac__check_buffers(c, want));
     TAC_TRY(tac__check_opt(c, want, &o));
+    if (!want->wire) want->wire = tac__wire_of(o.wire_dtype);
+    want->codec = o.codec;
+    want->layout = o.layout;
     want->prescale = o.prescale;
     want->postscale = o.postscale;
     want->tag = o.tag;
@@ -40,7 +43,7 @@ tac_status tac_allreduce(tac_comm *c, const void *src, void *dst, size_t count,
                     .dtype = dtype,
                     .op = op};
     want.bytes_logical = count * tac_dtype_size(dtype);
-    return submit(c, &want, opt, req);
+    return tac__coll_submit(c, &want, opt, req);
 }
 
 tac_status tac_reduce_scatter(tac_comm *c, const void *src, void *dst,
@@ -54,7 +57,7 @@ tac_status tac_reduce_scatter(tac_comm *c, const void *src, void *dst,
                     .dtype = dtype,
                     .op = op};
     want.bytes_logical = recvcount * tac_dtype_size(dtype) * (size_t)c->size;
-    return submit(c, &want, opt, req);
+    return tac__coll_submit(c, &want, opt, req);
 }
 
 tac_status tac_allgather(tac_comm *c, const void *src, void *dst,
@@ -69,7 +72,7 @@ tac_status tac_allgather(tac_comm *c, const void *src, void *dst,
                     .dtype = dtype};
     if (!src && dst) want.src = want.dst + bytes * (size_t)c->rank;
     want.bytes_logical = bytes;
-    return submit(c, &want, opt, req);
+    return tac__coll_submit(c, &want, opt, req);
 }
 
 tac_status tac_broadcast(tac_comm *c, void *buf, size_t count, tac_dtype dtype,
@@ -82,11 +85,11 @@ tac_status tac_broadcast(tac_comm *c, void *buf, size_t count, tac_dtype dtype,
                     .dtype = dtype,
                     .root = root};
     if (root == c->rank) want.bytes_logical = count * tac_dtype_size(dtype);
-    return submit(c, &want, opt, req);
+    return tac__coll_submit(c, &want, opt, req);
 }
 
 tac_status tac_barrier(tac_comm *c, const tac_coll_opt *opt, tac_req **req)
 {
     tac_req want = {.coll = TAC_COLL_BARRIER, .dtype = TAC_U8};
-    return submit(c, &want, opt, req);
+    return tac__coll_submit(c, &want, opt, req);
 }

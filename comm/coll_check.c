@@ -9,24 +9,56 @@ tac_coll_opt tac__opt_fill(const tac_coll_opt *in)
 {
     tac_coll_opt o = TAC_COLL_OPT_INIT;
     if (!in) return o;
+    if (in->struct_size < sizeof in->struct_size) {
+        o.struct_size = 0; /* refused by tac__check_opt */
+        return o;
+    }
     memcpy(&o, in, in->struct_size < sizeof o ? in->struct_size : sizeof o);
     o.struct_size = sizeof o;
     return o;
+}
+
+/* Which calls can send something else than their elements. */
+static tac_status check_wire(tac_comm *c, const tac_req *want,
+                             const tac_coll_opt *o)
+{
+    const char *what = tac_coll_name(want->coll);
+    const int same =
+        o->wire_dtype == TAC_WIRE_SAME || o->wire_dtype == (int)want->dtype;
+    const int reduces = want->coll == TAC_COLL_ALLREDUCE ||
+                        want->coll == TAC_COLL_REDUCE_SCATTER;
+    if (same && !o->codec) return TAC_OK;
+    if (!same && o->codec)
+        return tac_fail(c->ctx, TAC_ERR_ARG,
+                        "%s: a wire_dtype and a codec: use one of them", what);
+    if (!same &&
+        (!tac__wire_of(o->wire_dtype) || want->dtype != TAC_F32 || !reduces))
+        return tac_fail(c->ctx, TAC_ERR_UNSUPPORTED,
+                        "%s of %s: wire_dtype %s is not possible; allreduce "
+                        "and reduce_scatter of f32 can travel as f16 or bf16",
+                        what, tac_dtype_name(want->dtype),
+                        tac_dtype_name((tac_dtype)o->wire_dtype));
+    if (o->codec &&
+        (want->dtype != TAC_F32 || want->coll != TAC_COLL_ALLREDUCE ||
+         (want->op != TAC_SUM && want->op != TAC_AVG)))
+        return tac_fail(c->ctx, TAC_ERR_UNSUPPORTED,
+                        "%s of %s, %s: codecs compress sum and avg allreduces "
+                        "of f32",
+                        what, tac_dtype_name(want->dtype),
+                        tac_op_name(want->op));
+    return TAC_OK;
 }
 
 tac_status tac__check_opt(tac_comm *c, const tac_req *want,
                           const tac_coll_opt *o)
 {
     const char *what = tac_coll_name(want->coll);
-    if (o->wire_dtype != TAC_WIRE_SAME && o->wire_dtype != (int)want->dtype)
-        return tac_fail(c->ctx, TAC_ERR_UNSUPPORTED,
-                        "%s: wire_dtype %s for %s elements is not supported "
-                        "yet: use TAC_WIRE_SAME",
-                        what, tac_dtype_name((tac_dtype)o->wire_dtype),
-                        tac_dtype_name(want->dtype));
-    if (o->codec)
-        return tac_fail(c->ctx, TAC_ERR_UNSUPPORTED,
-                        "%s: codecs are not supported yet: use NULL", what);
+    if (o->struct_size == 0)
+        return tac_fail(c->ctx, TAC_ERR_ARG,
+                        "%s: tac_coll_opt.struct_size is not set: start from "
+                        "TAC_COLL_OPT_INIT",
+                        what);
+    TAC_TRY(check_wire(c, want, o));
     if (o->stream)
         return tac_fail(c->ctx, TAC_ERR_UNSUPPORTED,
                         "%s: transport %s works on host memory: stream must "

@@ -13,6 +13,7 @@
 #include "kernels/reduce.h"
 #include "tacit/comm.h"
 #include "tacit/transport.h"
+#include "wire.h"
 
 /* ---- algorithms (alg_table.c, algs/) --------------------------------------
  */
@@ -58,8 +59,16 @@ struct tac_req {
     int root;
     double prescale, postscale;
     uint64_t tag, seq;
+    uint64_t turn_id; /* counts what was started, inner requests included: the
+                         same on all ranks */
     int timeout_ms;
-    size_t bytes_logical;
+    size_t bytes_logical, bytes_wire;
+
+    /* What travels instead of the elements (wire.h); NULL: they themselves. */
+    const tac__wire *wire;
+    tac__feedback feedback;
+    struct tac_codec *codec; /* the algorithm "codec" runs it */
+    const struct tac_codec_layout *layout;
 
     _Atomic int done;
     tac_status status; /* valid once done */
@@ -73,11 +82,30 @@ struct tac_req {
     /* The algorithm's own: where it is. */
     int stage, turn, fresh;
     size_t pos, chunk; /* elements finished, elements under way */
+    void *plan;        /* NULL at start; what finish has to release */
+    tac_req *inner;    /* under way as a part of this one, or NULL */
 };
 
 /* A request like `want`, from the communicator's store; NULL: no memory.
  * Caller holds the lock. */
 tac_req *tac__req_new(tac_comm *c, const tac_req *want);
+/* Checks `want`, fills in the options, chooses the algorithm, and queues a
+ * copy. What the public collectives and algorithms with communicators of their
+ * own (hierarchical) call. */
+tac_status tac__coll_submit(tac_comm *c, tac_req *want, const tac_coll_opt *opt,
+                            tac_req **out);
+
+/* A collective as a part of another (codecs): `inner` is the caller's, filled
+ * in like tac__coll_submit's `want` (src, dst, count, dtype, op, scales, wire).
+ * begin chooses its algorithm and starts it; step takes it on: INPROGRESS, OK
+ * (finished, inner may be reused) or the failure. Called by the step of
+ * `outer`, which is first in the queue; all ranks run the same inner requests
+ * in the same order. Nothing is allocated. */
+tac_status tac__inner_begin(tac_req *outer, tac_req *inner);
+tac_status tac__inner_step(tac_req *outer);
+/* From outer's finish: ends an inner request that a failure left open. */
+void tac__inner_drop(tac_req *outer);
+
 /* Queues it, releases the lock and starts what can start. */
 tac_status tac__req_submit(tac_req *req, tac_req **out);
 /* Fails all requests with the communicator's error. Caller holds the lock. */
@@ -213,7 +241,7 @@ struct tac_comm {
     pthread_mutex_t lock; /* all below */
     tac_req *head, *tail;
     tac_req *live, *store;
-    uint64_t next_seq;
+    uint64_t next_seq, turns;
     tac__scratch scratch;
     tac__segment *segments;
     int64_t next_segment;

@@ -52,5 +52,7 @@ uint64_t tac__config_hash(const tac_comm_config *c)
     h = tac_hash_u64(h, (uint64_t)(c->deterministic != 0));
     h = tac_hash_u64(h, c->staging_bytes);
     h = tac_hash_u64(h, c->message_bytes);
+    h = tac_hash_str(h, c->emulate ? c->emulate : "");
+    h = tac_hash_str(h, c->algorithms ? c->algorithms : "");
     return tac_hash_u64(h, (uint64_t)(c->check != 0));
 }

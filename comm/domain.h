@@ -53,7 +53,7 @@ typedef struct tac__line {
     _Atomic uint64_t at[2]; /* when phase k was published: [k & 1] */
     _Atomic uint32_t left;  /* the rank has destroyed its communicator */
     _Alignas(64) tac__bell bell;
-    _Alignas(64) tac__entry entry[2];      /* of operation seq: [seq & 1] */
+    _Alignas(64) tac__entry entry[2];      /* of the k-th started: [k & 1] */
     _Alignas(64) _Atomic uint32_t aborted; /* rank + 1 of the first to abort */
     int32_t abort_status;
     char abort_text[TAC__TEXT];

@@ -11,6 +11,7 @@ const char *tac_op_name(tac_op op)
 const char *tac_coll_name(tac_coll coll)
 {
     static const char *const names[TAC_COLL_COUNT] = {
-        "allreduce", "reduce_scatter", "allgather", "broadcast", "barrier"};
+        "allreduce", "reduce_scatter", "allgather", "broadcast",
+        "barrier",   "send",           "recv"};
     return (unsigned)coll < TAC_COLL_COUNT ? names[coll] : "?";
 }

@@ -16,6 +16,7 @@ static void start(tac_req *req)
     req->started = 1;
     req->moved = 1;
     req->started_ns = req->polled_ns = tac_clock_ns();
+    req->turn_id = req->comm->turns++;
 }
 
 static tac_status step_request(tac_req *req)

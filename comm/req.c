@@ -10,6 +10,14 @@
 #include "tacit/clock.h"
 #include "tacit/trace.h"
 
+/* What a rank contributes, encoded. Codecs count their own. */
+static size_t wire_bytes(const tac_req *req)
+{
+    return req->wire && req->comm->size > 1
+               ? req->wire->bytes(req->bytes_logical / req->esize)
+               : req->bytes_logical;
+}
+
 tac_req *tac__req_new(tac_comm *c, const tac_req *want)
 {
     tac_req *req = c->store;
@@ -19,6 +27,7 @@ tac_req *tac__req_new(tac_comm *c, const tac_req *want)
         req = malloc(sizeof *req);
     if (!req) return NULL;
     *req = *want;
+    if (!req->codec) req->bytes_wire = wire_bytes(req);
     req->older = c->live;
     if (c->live) c->live->newer = req;
     c->live = req;

@@ -27,7 +27,7 @@ static void add(tac_comm_op_stats *s, const tac_req *req, uint64_t now)
     s->calls++;
     s->calls_symmetric += req->symmetric ? 1u : 0u;
     s->bytes_logical += req->bytes_logical;
-    s->bytes_wire += req->bytes_logical;
+    s->bytes_wire += req->bytes_wire;
     s->bytes_between_hosts += req->between_hosts;
     s->busy_s += (double)(now - req->started_ns) * 1e-9;
     s->wait_s += (double)req->wait_ns * 1e-9;

@@ -692,7 +692,7 @@ static inline void suite_arguments(env *e)
                  TAC_ERR_ARG);
     CHECK_STATUS(tac_allreduce(c, x, x, 4, TAC_F32, TAC_SUM, NULL, NULL),
                  TAC_ERR_ARG);
-    opt.wire_dtype = TAC_F16;
+    opt.wire_dtype = TAC_I32;
     CHECK_STATUS(tac_allreduce(c, x, x, 4, TAC_F32, TAC_SUM, &opt, &req),
                  TAC_ERR_UNSUPPORTED);
     opt.wire_dtype = TAC_WIRE_SAME;

@@ -33,7 +33,10 @@ void tac__reduce_srcs(tac_req *req, void *dst, size_t n)
 static uint64_t hash_scales(const tac_req *req)
 {
     const double s[2] = {req->prescale, req->postscale};
-    return tac_hash_bytes(TAC_HASH_INIT, s, sizeof s);
+    const uint64_t h = tac_hash_bytes(TAC_HASH_INIT, s, sizeof s);
+    return tac_hash_str(h, req->codec  ? "codec"
+                           : req->wire ? req->wire->name
+                                       : "");
 }
 
 tac__sig tac__req_sig(const tac_req *req)
@@ -68,6 +71,7 @@ tac_status tac__sig_mismatch(tac_req *req, int r, const tac__sig *theirs)
                             "ranks disagree: rank %d runs %s, rank %d runs "
                             "%s%s",
                             req->comm->rank, here, r, there,
-                            strcmp(here, there) == 0 ? " with other scales"
-                                                     : "");
+                            strcmp(here, there) == 0
+                                ? " with other scales or another wire format"
+                                : "");
 }

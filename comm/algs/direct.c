@@ -35,18 +35,20 @@ tac_status tac__direct_send(tac_req *req, int peer, const void *buf,
     if (c->peers[peer].host != c->peers[c->rank].host)
         req->between_hosts += bytes;
     req->moved = req->fresh = 1;
-    return report(
-        req, c->transport->isend(c->link, peer, buf, bytes, send_op(req, peer)),
-        "sending to", peer);
+    return report(req,
+                  c->transport->isend(c->link, peer, TAC_CHANNEL_COLL, buf,
+                                      bytes, send_op(req, peer)),
+                  "sending to", peer);
 }
 
 tac_status tac__direct_recv(tac_req *req, int peer, void *buf, size_t bytes)
 {
     tac_comm *c = req->comm;
     req->moved = req->fresh = 1;
-    return report(
-        req, c->transport->irecv(c->link, peer, buf, bytes, recv_op(req, peer)),
-        "receiving from", peer);
+    return report(req,
+                  c->transport->irecv(c->link, peer, TAC_CHANNEL_COLL, buf,
+                                      bytes, recv_op(req, peer)),
+                  "receiving from", peer);
 }
 
 static void count_waiting(tac_req *req, int moved)
@@ -160,8 +162,8 @@ char *tac__direct_staging(const tac_req *req, int r, size_t slice_bytes)
 
 int tac__direct_applicable(const tac_comm *c, const tac_req *req)
 {
-    (void)req;
-    return (c->transport->flags & TAC_TRANSPORT_P2P) != 0;
+    return (c->transport->flags & TAC_TRANSPORT_P2P) != 0 && !req->wire &&
+           !req->codec;
 }
 
 void tac__direct_finish(tac_req *req)

@@ -5,7 +5,7 @@
 
 static tac__entry *entry_of(const tac_req *req, int r)
 {
-    return &req->comm->domain->line[r]->entry[req->seq & 1u];
+    return &req->comm->domain->line[r]->entry[req->turn_id & 1u];
 }
 
 static int64_t locate(const tac_comm *c, const void *p, size_t bytes,
@@ -174,8 +174,7 @@ void tac__shared_next_slot(tac_req *req)
 
 int tac__shared_applicable(const tac_comm *c, const tac_req *req)
 {
-    (void)req;
-    return c->domain != NULL;
+    return c->domain != NULL && !req->wire && !req->codec;
 }
 
 /* The slots are the domain's and the requests hold nothing. */

@@ -57,6 +57,8 @@ typedef enum tac_coll {
     TAC_COLL_ALLGATHER,
     TAC_COLL_BROADCAST,
     TAC_COLL_BARRIER,
+    TAC_COLL_SEND,
+    TAC_COLL_RECV,
     TAC_COLL_COUNT
 } tac_coll;
 
@@ -71,27 +73,42 @@ typedef enum tac_progress {
     TAC_PROGRESS_THREAD      /* one thread a context drives */
 } tac_progress;
 
-/* Must be equal on all ranks, except timeout_ms, stall_warn_ms and progress. */
+/* Must be equal on all ranks, except timeout_ms, stall_warn_ms, progress,
+ * recorder and dump. Strings are borrowed for the call. */
 typedef struct tac_comm_config {
     size_t struct_size;
-    const char *transport; /* NULL or "auto", "self", "thread", "shm", "mpi" */
+    const char *transport; /* NULL or "auto", "self", "thread", "shm", "mpi",
+                              "ucx" */
     int timeout_ms;    /* of every operation and of creation; <= 0: 300000 */
     int stall_warn_ms; /* warn when an operation waits longer; 0: 60000,
                           < 0: never */
     tac_progress progress;
-    int deterministic;    /* only algorithms that add in flat rank order */
-    size_t staging_bytes; /* of copies in flight, a rank; 0: 2 MiB; at least
-                             4 KiB are used */
-    size_t message_bytes; /* longest single message between processes (mpi);
-                             0: 1 GiB; at least 4 KiB */
-    int check;            /* 1: compare every collective's signature on all
-                             ranks before data moves; thread and shm always
-                             do, mpi pays a small round for it */
+    int deterministic;      /* only algorithms that add in flat rank order */
+    size_t staging_bytes;   /* of copies in flight, a rank; 0: 2 MiB; at least
+                               4 KiB are used */
+    size_t message_bytes;   /* longest single message between processes (mpi);
+                               0: 1 GiB; at least 4 KiB */
+    int check;              /* 1: compare every collective's signature on all
+                               ranks before data moves; thread and shm always
+                               do, mpi and ucx pay a small round for it */
+    const char *emulate;    /* an emulated network between virtual hosts:
+                               "hosts=4,rate=1gbit,delay=10ms"; NULL: none.
+                               See docs/comm.md */
+    const char *algorithms; /* override of the choice, by size in bytes:
+                               "allreduce=recursive_doubling:0-64K,ring:64K-;
+                               broadcast=tree"; NULL: the cost model chooses */
+    const char *tune_file;  /* written by comm_bench --tune: the cost model's
+                               constants; NULL: built-in ones */
+    int recorder;           /* entries of the flight recorder; 0: 256,
+                               < 0: none */
+    const char *dump; /* on the first failure the flight recorder is written to
+                         "<dump>.<rank>.json"; NULL: not */
 } tac_comm_config;
 
-#define TAC_COMM_CONFIG_INIT                                                 \
-    {                                                                        \
-        sizeof(tac_comm_config), NULL, 0, 0, TAC_PROGRESS_CALLER, 0, 0, 0, 0 \
+#define TAC_COMM_CONFIG_INIT                                                  \
+    {                                                                         \
+        sizeof(tac_comm_config), NULL, 0, 0, TAC_PROGRESS_CALLER, 0, 0, 0, 0, \
+            NULL, NULL, NULL, 0, NULL                                         \
     }
 
 /* The caller's all-gather, used at creation only. Creation never has two
@@ -192,20 +209,26 @@ typedef struct tac_coll_opt {
                            f32 for f32, f16 and bf16, in f64 for f64 and
                            integers (truncated, clamped to 64 bits) */
     double postscale;   /* the result is, likewise, before it is rounded */
-    int wire_dtype;     /* TAC_WIRE_SAME, or the dtype; others: UNSUPPORTED */
-    void *codec;        /* NULL; others: UNSUPPORTED */
-    int timeout_ms;     /* <= 0: the communicator's. Counted from the moment
-                           that the request is first in its queue */
+    int wire_dtype;     /* TAC_WIRE_SAME; for f32 elements also TAC_F16 or
+                           TAC_BF16: what travels, see tacit/codec.h */
+    struct tac_codec *codec; /* stronger compression of an f32 allreduce (sum or
+                                avg), see tacit/codec.h; NULL: none. Not
+                                together with wire_dtype */
+    int timeout_ms;        /* <= 0: the communicator's. Counted from the moment
+                              that the request is first in its queue */
     const char *algorithm; /* NULL: chosen; else a name of the table, borrowed
                               for the call; unknown or unfit: UNSUPPORTED */
     unsigned flags;        /* 0 */
     uint64_t tag;          /* shown in messages, compared across ranks */
+    const struct tac_codec_layout *layout; /* which parameters the buffer is
+                                              made of, for codecs with state
+                                              (borrowed until completion) */
 } tac_coll_opt;
 
 #define TAC_COLL_OPT_INIT                                                      \
     {                                                                          \
         sizeof(tac_coll_opt), NULL, 1.0, 1.0, TAC_WIRE_SAME, NULL, 0, NULL, 0, \
-            0                                                                  \
+            0, NULL                                                            \
     }
 
 /* Each of these returns, at submission: ARG (NULL or overlapping buffers, sizes
@@ -241,6 +264,20 @@ TAC_API tac_status tac_broadcast(tac_comm *comm, void *buf, size_t count,
 /* Completes when every rank has submitted it. */
 TAC_API tac_status tac_barrier(tac_comm *comm, const tac_coll_opt *opt,
                                tac_req **req);
+
+/* Point to point: the k-th tac_send from rank a to rank b meets the k-th
+ * tac_recv of b from a; counts and dtypes must be equal (MISMATCH on both
+ * otherwise, where the transport can tell). They do not wait for collectives,
+ * nor for each other: all are under way from their submission on. A send may
+ * complete before its receive is submitted. peer == own rank works. Scales,
+ * wire types and codecs are not for them: UNSUPPORTED. Errors of a timeout:
+ * TIMEOUT, and the communicator is poisoned. */
+TAC_API tac_status tac_send(tac_comm *comm, const void *buf, size_t count,
+                            tac_dtype dtype, int peer, const tac_coll_opt *opt,
+                            tac_req **req);
+TAC_API tac_status tac_recv(tac_comm *comm, void *buf, size_t count,
+                            tac_dtype dtype, int peer, const tac_coll_opt *opt,
+                            tac_req **req);
 
 /* Drives progress once, without blocking; *done becomes 1 when the request is
  * complete (or failed: the return value says so). Does not release it. */
@@ -294,6 +331,22 @@ typedef struct tac_comm_stats {
 
 TAC_API void tac_comm_stats_get(const tac_comm *comm, tac_comm_stats *out);
 TAC_API void tac_comm_stats_reset(tac_comm *comm);
+
+/* ---- seeing ----------------------------------------------------------------
+ */
+
+/* Writes the flight recorder: the last operations of this rank with sequence
+ * numbers, sizes, algorithms, times and states, and what is under way, as JSON
+ * (docs/comm.md has the format). Any thread. Errors: IO, STATE (recorder
+ * off). */
+TAC_API tac_status tac_comm_dump(const tac_comm *comm, const char *path);
+
+/* The i-th algorithm of this build, for listings; OK, or ARG past the end. */
+typedef struct tac_algorithm_info {
+    tac_coll coll;
+    const char *name, *doc;
+} tac_algorithm_info;
+TAC_API tac_status tac_algorithm_list(size_t i, tac_algorithm_info *out);
 
 TAC_END_DECLS
 

@@ -238,6 +238,18 @@ TAC_API tac_status tac_reducer_set_hook(tac_reducer *r,
                                         tac_reducer_hook_fn *start,
                                         tac_reducer_done_fn *done, void *state);
 
+/* Buckets are reduced through a codec (tacit/codec.h), which is borrowed and
+ * keyed by the parameters' names. At most once, instead of a hook, before the
+ * first tac_reducer_begin; on all ranks. While the arena may still be rebuilt
+ * (the first step with sync) a codec with state sends f32. Only f32 parameters
+ * may be listed. Errors: ARG, STATE, UNSUPPORTED. */
+struct tac_codec;
+TAC_API tac_status tac_reducer_set_codec(tac_reducer *r,
+                                         struct tac_codec *codec);
+
+/* The same with a cast instead of a codec: TAC_F16 or TAC_BF16. */
+TAC_API tac_status tac_reducer_set_wire(tac_reducer *r, int wire_dtype);
+
 /* ---- buckets --------------------------------------------------------------
  */
 

@@ -20,6 +20,13 @@ struct tac__domain; /* shared memory seen by all ranks */
 #define TAC_TRANSPORT_SHARED 1u
 #define TAC_TRANSPORT_P2P    2u
 
+/* Two independent streams of messages between each pair of ranks. */
+enum {
+    TAC_CHANNEL_COLL = 0, /* of collectives: one request at a time */
+    TAC_CHANNEL_USER,     /* of tac_send and tac_recv: many at a time */
+    TAC_CHANNELS
+};
+
 typedef struct tac_transport {
     unsigned abi;     /* TAC_ABI */
     const char *name; /* "mpi" */
@@ -44,17 +51,21 @@ typedef struct tac_transport {
     /* SHARED: the domain. */
     struct tac__domain *(*domain)(void *state);
 
-    /* P2P. Messages of one pair of ranks arrive in the order sent; bytes is at
-     * most max_message and equal on both sides. */
+    /* P2P. Messages of one pair of ranks and channel arrive in the order sent;
+     * bytes is at most max_message and equal on both sides (else MISMATCH or
+     * PEER on a side that can tell). Any number may be under way. */
     size_t max_message;
-    tac_status (*isend)(void *state, int peer, const void *buf, size_t bytes,
-                        void **op);
-    tac_status (*irecv)(void *state, int peer, void *buf, size_t bytes,
-                        void **op);
+    tac_status (*isend)(void *state, int peer, int channel, const void *buf,
+                        size_t bytes, void **op);
+    tac_status (*irecv)(void *state, int peer, int channel, void *buf,
+                        size_t bytes, void **op);
     /* OK: *op is complete, released and NULL (a NULL *op is complete). */
     tac_status (*test)(void *state, void **op);
     /* Gives *op up after a failure, without waiting. */
     void (*cancel)(void *state, void **op);
+    /* P2P: sleeps until something may have arrived, at most ns; NULL: the
+     * caller sleeps a little and tests again. */
+    void (*sleep)(void *state, uint64_t ns);
 
     /* The offer's `arg` is shared by a communicator and its children: each
      * holds one reference. NULL where arg needs none. */

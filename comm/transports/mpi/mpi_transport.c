@@ -28,7 +28,7 @@ static int usable(const tac__boot *b, void *arg, const tac_comm_config *config,
     return 0;
 }
 
-/* Two tags that no member of the group has used; everybody's world rank. */
+/* Three tags that no member of the group has used; everybody's world rank. */
 static tac_status exchange_places(tac__boot *b, tac__mpi_link *l)
 {
     typedef struct place {
@@ -45,11 +45,11 @@ static tac_status exchange_places(tac__boot *b, tac__mpi_link *l)
         if (all[r].tag > l->tag) l->tag = all[r].tag;
     }
     free(all);
-    if (s == TAC_OK && l->tag > w->tag_ub - 1)
+    if (s == TAC_OK && l->tag > w->tag_ub - 2)
         s = tac__boot_note(b, TAC_ERR_UNSUPPORTED,
                            "more communicators than MPI has tags (%d)",
                            w->tag_ub);
-    if (s == TAC_OK) w->next_tag = l->tag + 2;
+    if (s == TAC_OK) w->next_tag = l->tag + 3;
     return s;
 }
 
@@ -129,28 +129,34 @@ static tac_status finish_start(tac__mpi_link *l, tac__mpi_message *m, int rc,
     return TAC_ERR_PEER;
 }
 
-static tac_status isend(void *state, int peer, const void *buf, size_t bytes,
-                        void **op)
+/* News travel with the tag between the two. */
+static int tag_of(const tac__mpi_link *l, int channel)
+{
+    return channel == TAC_CHANNEL_USER ? l->tag + 2 : l->tag;
+}
+
+static tac_status isend(void *state, int peer, int channel, const void *buf,
+                        size_t bytes, void **op)
 {
     tac__mpi_link *l = state;
     tac__mpi_message *m = new_message(l);
     if (!m) return TAC_ERR_NOMEM;
     tac__mpi_enter(l->world);
-    const int rc = MPI_Isend(buf, (int)bytes, MPI_BYTE, l->peer[peer], l->tag,
-                             l->world->comm, &m->request);
+    const int rc = MPI_Isend(buf, (int)bytes, MPI_BYTE, l->peer[peer],
+                             tag_of(l, channel), l->world->comm, &m->request);
     tac__mpi_leave(l->world);
     return finish_start(l, m, rc, op);
 }
 
-static tac_status irecv(void *state, int peer, void *buf, size_t bytes,
-                        void **op)
+static tac_status irecv(void *state, int peer, int channel, void *buf,
+                        size_t bytes, void **op)
 {
     tac__mpi_link *l = state;
     tac__mpi_message *m = new_message(l);
     if (!m) return TAC_ERR_NOMEM;
     tac__mpi_enter(l->world);
-    const int rc = MPI_Irecv(buf, (int)bytes, MPI_BYTE, l->peer[peer], l->tag,
-                             l->world->comm, &m->request);
+    const int rc = MPI_Irecv(buf, (int)bytes, MPI_BYTE, l->peer[peer],
+                             tag_of(l, channel), l->world->comm, &m->request);
     tac__mpi_leave(l->world);
     return finish_start(l, m, rc, op);
 }

@@ -1,0 +1,84 @@
+/* wire.h: what travels instead of f32 elements.
+ *
+ * A wire format turns stretches of f32 into messages and back. Elements form
+ * blocks of `block`, which share a scale; a message is self-contained, and
+ * every encoder chooses its scales alone, so ranks need not agree on any
+ * beforehand. Pieces of a buffer that become messages are cut at multiples of
+ * `block` (the last one excepted), so where the cuts are does not change a
+ * value.
+ *
+ *   fp16  2 bytes an element and 2 for each 1024: a power-of-two exponent, so
+ *         that the block's largest magnitude lies in [2^14, 2^15). Infinity and
+ *         NaN stay what they are.
+ *   bf16  2 bytes an element, no scale.
+ *   int8  1 byte an element and 4 for each 256: scale = max|x| / 127. A block
+ *         with infinity or NaN decodes to NaN.
+ *
+ * Encoding rounds to nearest, ties to even; int8 on request stochastically,
+ * keyed by (seed, step, element), never by where a piece begins.
+ *
+ * Algorithms: every rank's contribution is encoded once on its way out
+ * (tac__wire_out), the owner of a stretch adds the decoded messages in f32 in
+ * rank order, its own included, and encodes the result once (tac__wire_reduce),
+ * and every rank decodes that, the owner too (tac__wire_in): identical bits on
+ * all ranks. Kernels exist for AVX-512, AVX2 and portable C, all with the same
+ * bits. */
+#ifndef TACIT_COMM_WIRE_H
+#define TACIT_COMM_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tacit/dtype.h"
+
+struct tac_req;
+
+/* Stochastic rounding: u(seed, step, element); seed 0: to nearest. */
+typedef struct tac__dither {
+    uint64_t seed, step;
+} tac__dither;
+
+typedef struct tac__wire {
+    const char *name; /* "fp16", "bf16", "int8" */
+    size_t block;     /* elements; a power of two that divides 1024 */
+    /* Bytes of a message of n elements. */
+    size_t (*bytes)(size_t n);
+    /* x[0..n) are the elements at .. at + n of a message of `total` elements;
+     * at is a multiple of block, and so is n unless at + n == total. `first` is
+     * the number of the message's first element in the request's buffer, for
+     * the dither (may be NULL). */
+    void (*encode)(void *msg, size_t total, size_t at, const float *x, size_t n,
+                   const tac__dither *dither, uint64_t first);
+    void (*decode)(const void *msg, size_t total, size_t at, float *x,
+                   size_t n);
+} tac__wire;
+
+extern const tac__wire tac__wire_fp16, tac__wire_bf16, tac__wire_int8;
+/* Of a dtype on the wire (F16, BF16); NULL: none. */
+const tac__wire *tac__wire_of(int wire_dtype);
+
+/* Error feedback of a request: what encoding lost, given back the next time.
+ * Element i of the buffer has old[i], in units of the unscaled gradient: x =
+ * src[i] + grad_scale * old[i] is encoded and next[i] becomes (x - decoded) /
+ * grad_scale. Only what this rank encodes on its way out is touched. Both NULL:
+ * none. */
+typedef struct tac__feedback {
+    const float *old;
+    float *next;
+    float grad_scale; /* 0 is taken as 1 */
+    tac__dither dither;
+} tac__feedback;
+
+/* Bytes that n elements of this request's dtype take in a message. */
+size_t tac__wire_bytes(const struct tac_req *req, size_t n);
+/* Elements [at, at + n) of this rank's source, prescaled, with feedback, as one
+ * message. */
+void tac__wire_out(struct tac_req *req, size_t at, size_t n, void *msg);
+/* The p messages of elements [at, at + n) in scratch.srcs, in rank order,
+ * become one (which may be one of them). avg and postscale are applied before
+ * the rounding. */
+void tac__wire_reduce(struct tac_req *req, size_t at, size_t n, void *msg);
+/* A message becomes elements [at, at + n) of the destination. */
+void tac__wire_in(struct tac_req *req, size_t at, size_t n, const void *msg);
+
+#endif
