@@ -47,11 +47,12 @@ static void normalise(char *out, const char *key)
 }
 
 /* Near: at most a third of the letters differ, or two of a short key; or one is
- * the beginning of the other ("--optim"). */
+ * the beginning of the other ("--optim", "--batch-size"). */
 static int is_near(const char *key, const char *candidate, size_t distance)
 {
-    const size_t n = strlen(key);
+    const size_t n = strlen(key), m = strlen(candidate);
     if (n >= 3 && strncmp(candidate, key, n) == 0) return 1;
+    if (m >= 4 && strncmp(key, candidate, m) == 0) return 1;
     return distance <= (n < 4 ? 1 : n < 9 ? 2 : n / 3);
 }
 

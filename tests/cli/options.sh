@@ -161,6 +161,7 @@ test_dry_run() {
 test_options() {
     begin "unknown option names the nearest"
     mistake '--eval-every|did you mean' --eval-evry 4
+    mistake '--batch|did you mean' --batch_size 4
     mistake '--model' --modle cnn
     grep -q -- '--modle' "$work/err" || fail "the wrong option is not named"
     begin "values out of range name the range"
