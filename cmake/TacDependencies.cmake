@@ -42,6 +42,16 @@ tac_dependency_line("MPI" "${TAC_HAVE_MPI}"
 # Open MPI refuses root, and more ranks than cores, unless told otherwise.
 set(TAC_MPI_ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_btl_vader_single_copy_mechanism=none")
 
+# UCX: a transport between hosts, in a plug-in (libtacit_ucx.so).
+set(TAC_HAVE_UCX FALSE)
+if(NOT TACIT_WITH_UCX STREQUAL "OFF")
+    pkg_check_modules(UCX QUIET IMPORTED_TARGET ucx>=1.13)
+    set(TAC_HAVE_UCX ${UCX_FOUND})
+    tac_require_if_on(TACIT_WITH_UCX TAC_HAVE_UCX "libucx-dev (1.13 or newer)")
+endif()
+tac_dependency_line("UCX" "${TAC_HAVE_UCX}" "${UCX_VERSION}"
+    "the transport 'ucx' is not there (apt install libucx-dev)")
+
 if(TACIT_COMPONENTS STREQUAL "all")
     # oneDNN: matrix products, convolution, BF16.
     set(TAC_HAVE_ONEDNN FALSE)
@@ -65,6 +75,9 @@ if(TACIT_COMPONENTS STREQUAL "all")
     pkg_check_modules(INIH QUIET IMPORTED_TARGET inih)
     tac_require_always(INIH_FOUND libinih-dev)
     tac_dependency_line("libinih" TRUE "${INIH_VERSION}" "")
+    pkg_check_modules(JANSSON QUIET IMPORTED_TARGET jansson)
+    tac_require_always(JANSSON_FOUND libjansson-dev)
+    tac_dependency_line("jansson" TRUE "${JANSSON_VERSION}" "")
     pkg_check_modules(XXHASH QUIET IMPORTED_TARGET libxxhash)
     tac_require_always(XXHASH_FOUND libxxhash-dev)
     tac_dependency_line("xxhash" TRUE "${XXHASH_VERSION}" "")

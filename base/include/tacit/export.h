@@ -30,6 +30,6 @@
 
 /* Compared by plug-ins and by ranks at start; grows with every change of a
  * structure that crosses a library boundary. */
-#define TAC_ABI 1
+#define TAC_ABI 2
 
 #endif
