@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "recorder.h"
 #include "tacit/clock.h"
 
 #define HELLO_MAGIC UINT64_C(0x7461636974636f6d)
@@ -21,10 +22,19 @@ typedef struct verdict {
     char text[TAC__TEXT - 4];
 } verdict;
 
+static const tac__boot_ops boot_ops = {
+    .exchange = tac__boot_exchange,
+    .agree = tac__boot_agree,
+    .note = tac__boot_note,
+    .slot = tac__context_slot,
+    .log = tac_log,
+};
+
 tac_status tac__boot_init(tac__boot *b, tac_context *ctx, int rank, int size,
                           const tac_oob *oob, int timeout_ms)
 {
     memset(b, 0, sizeof *b);
+    b->ops = &boot_ops;
     b->ctx = ctx;
     b->rank = rank;
     b->size = size;
@@ -66,12 +76,43 @@ static void rest(unsigned *n)
         tac_clock_sleep_ns(i < 70 ? 20000u : i < 270 ? 200000u : 1000000u);
 }
 
+/* "rank 3 has not called", where the bootstrap can tell. */
+static void name_absent(const tac__boot *b, char *buf, size_t bytes)
+{
+    unsigned char absent[TAC__RANKS_SHOWN] = {0};
+    char names[96];
+    const int size = b->size < TAC__RANKS_SHOWN ? b->size : TAC__RANKS_SHOWN;
+    int n = 0;
+    for (int r = 0; r < size; r++) {
+        absent[r] = tac__threads_called(b->oob, r) == 0;
+        n += absent[r];
+    }
+    tac__name_ranks(absent, size, names, sizeof names);
+    if (n > 0)
+        snprintf(buf, bytes, "%s%s of %d ha%s not called",
+                 n > 1 ? "ranks" : "rank", names, b->size, n > 1 ? "ve" : "s");
+    else
+        snprintf(buf, bytes, "not all ranks have called");
+}
+
+static tac_status report_absent(const tac__boot *b)
+{
+    char absent[160];
+    name_absent(b, absent, sizeof absent);
+    return tac_fail(b->ctx, TAC_ERR_TIMEOUT,
+                    "creating a communicator of %d ranks timed out on rank %d "
+                    "after %d ms: %s; look for one that is stopped, dead or "
+                    "elsewhere in the program",
+                    b->size, b->rank, b->timeout_ms, absent);
+}
+
 static tac_status wait_for(tac__boot *b, void *op)
 {
     unsigned n = 0;
     for (;;) {
         const tac_status s = b->oob->test(b->oob->arg, op);
         if (s == TAC_OK || (s < 0 && b->reports)) return s;
+        if (s == TAC_ERR_TIMEOUT) return report_absent(b);
         if (s != TAC_INPROGRESS)
             return tac_fail(b->ctx, s,
                             "the bootstrap's all-gather failed on rank %d of "
@@ -82,11 +123,7 @@ static tac_status wait_for(tac__boot *b, void *op)
     }
     b->oob->cancel(b->oob->arg, op);
     if (b->reports) return TAC_ERR_TIMEOUT;
-    return tac_fail(b->ctx, TAC_ERR_TIMEOUT,
-                    "creating a communicator of %d ranks timed out on rank %d "
-                    "after %d ms: not all ranks have called; look for one that "
-                    "is stopped, dead or elsewhere in the program",
-                    b->size, b->rank, b->timeout_ms);
+    return report_absent(b);
 }
 
 tac_status tac__boot_exchange(tac__boot *b, const void *send, void *recv,
@@ -158,8 +195,8 @@ static tac_status compare(tac__boot *b)
             return tac__boot_note(
                 b, TAC_ERR_MISMATCH,
                 "rank %d has another communicator configuration than rank 0: "
-                "transport, deterministic, staging_bytes, message_bytes and "
-                "check must be equal on all ranks",
+                "transport, deterministic, staging_bytes, message_bytes, "
+                "emulate, algorithms and check must be equal on all ranks",
                 r);
     }
     return TAC_OK;

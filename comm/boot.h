@@ -10,7 +10,8 @@
 
 #include "tacit/comm.h"
 
-#define TAC__TEXT 256
+#define TAC__TEXT  256
+#define TAC__ERROR 768 /* the text of a communicator's failure */
 
 /* What a rank tells the others first. */
 typedef struct tac__hello {
@@ -22,7 +23,23 @@ typedef struct tac__hello {
     int32_t rank, size;
 } tac__hello;
 
+struct tac__boot;
+
+/* What a transport in a plug-in, which links nothing of ours, may call. */
+typedef struct tac__boot_ops {
+    tac_status (*exchange)(struct tac__boot *b, const void *send, void *recv,
+                           size_t bytes);
+    tac_status (*agree)(struct tac__boot *b, tac_status mine);
+    tac_status (*note)(struct tac__boot *b, tac_status s, const char *fmt, ...)
+        TAC_PRINTF(3, 4);
+    void *(*slot)(tac_context *ctx, const void *key, tac__slot_make *make,
+                  tac__slot_free *destroy, void *arg);
+    void (*log)(tac_context *ctx, tac_log_level level, const char *fmt, ...)
+        TAC_PRINTF(3, 4);
+} tac__boot_ops;
+
 typedef struct tac__boot {
+    const tac__boot_ops *ops;
     tac_context *ctx;
     int rank, size;
     const tac_oob *oob; /* borrowed; NULL for a world of one */
@@ -51,6 +68,10 @@ TAC_API tac_status tac__boot_note(tac__boot *b, tac_status s, const char *fmt,
                                   ...) TAC_PRINTF(3, 4);
 /* Exchanges and compares hellos: MISMATCH on all ranks if they differ. */
 tac_status tac__boot_hello(tac__boot *b, uint64_t config_hash);
+
+/* Has rank r taken part in the exchange that this rank waits for? -1: `oob` is
+ * not a thread group's, so nobody knows. */
+int tac__threads_called(const tac_oob *oob, int r);
 
 /* Equal for processes that could share memory: same boot of the same kernel,
  * same namespace of process ids. */

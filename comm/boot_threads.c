@@ -115,6 +115,16 @@ static void cancel(void *arg, void *op)
     pthread_mutex_unlock(&m->group->lock);
 }
 
+int tac__threads_called(const tac_oob *oob, int r)
+{
+    if (!oob || oob->test != test) return -1;
+    const member *m = oob->arg;
+    pthread_mutex_lock(&m->group->lock);
+    const int called = m->group->round[r] >= m->group->round[m->rank];
+    pthread_mutex_unlock(&m->group->lock);
+    return called;
+}
+
 tac_status tac_comm_create_threads(tac_context *ctx, tac_thread_group *group,
                                    int rank, const tac_comm_config *config,
                                    tac_comm **out)
