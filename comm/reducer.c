@@ -78,6 +78,7 @@ tac_status tac_reducer_create(tac_comm *comm, const tac_param_desc *params,
     r->ctx = ctx;
     r->rank = tac_comm_rank(comm);
     r->world = tac_comm_size(comm);
+    r->wire_dtype = TAC_WIRE_SAME;
     tac_status s = agree(r, prepare(r, params, n, config));
     if (!s) s = connect_ranks(r);
     if (s) {
@@ -95,6 +96,7 @@ static void free_params(tac_reducer *r)
 {
     for (size_t i = 0; i < r->n && r->params; ++i) {
         free(r->params[i].name);
+        free(r->params[i].extents);
         free(r->params[i].saved);
     }
     free(r->params);
@@ -110,6 +112,7 @@ void tac_reducer_destroy(tac_reducer *r)
     tac__arena_free(r, r->arena, r->arena_plain);
     tac__control_free(r);
     tac__layout_free(&r->layout);
+    tac__layouts_free(r);
     free_params(r);
     free(r->limits);
     free(r->initial_bytes);
@@ -128,9 +131,10 @@ tac_status tac_reducer_set_hook(tac_reducer *r, tac_reducer_hook_fn *start,
                                 tac_reducer_done_fn *done, void *state)
 {
     if (!r || !start) return TAC_ERR_ARG;
-    if (r->hook || r->begun)
+    if (r->hook || r->codec || r->wire_dtype != TAC_WIRE_SAME || r->begun)
         return tac_fail(r->ctx, TAC_ERR_STATE,
-                        "reducer: a hook is set once, before the first step");
+                        "reducer: a hook is set once, instead of a codec or a "
+                        "cast, before the first step");
     r->hook = start;
     r->done = done;
     r->hook_state = state;

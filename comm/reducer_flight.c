@@ -57,6 +57,8 @@ static tac_status start_hook(tac_reducer *r, size_t b)
     tac_req *req = NULL;
     tac__bucket_show(r, b, &view);
     const tac_status s = r->hook(r->hook_state, r->comm, &view, &req);
+    if (r->world > 1)
+        r->now.bytes_wire += view.count * tac_dtype_size(view.dtype);
     if (s < 0) return tac__reducer_break(r, s, "a communication hook failed");
     tac__flight_push(r, TAC__KIND_BUCKET, b, req);
     return TAC_OK;
@@ -69,6 +71,7 @@ static tac_status start_average(tac_reducer *r, size_t b)
     tac_req *req;
     opt.stream = k->stream;
     opt.tag = b;
+    r->now.bytes_wire += tac__bucket_encoding(r, b, &opt);
     const tac_status s = tac_allreduce(r->comm, NULL, k->buffer, k->count,
                                        k->dtype, TAC_AVG, &opt, &req);
     if (s < 0) return tac__reducer_break(r, s, "a bucket could not start");
@@ -84,10 +87,7 @@ tac_status tac__bucket_start(tac_reducer *r, size_t b)
     if (r->world == 1 && !r->hook) return TAC_OK;
     TAC_TRY(r->hook ? start_hook(r, b) : start_average(r, b));
     ++r->now.calls;
-    if (r->world > 1) {
-        r->now.bytes_logical += k->bytes;
-        r->now.bytes_wire += k->count * tac_dtype_size(k->dtype);
-    }
+    if (r->world > 1) r->now.bytes_logical += k->bytes;
     return TAC_OK;
 }
 

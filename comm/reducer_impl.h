@@ -9,6 +9,7 @@
  * reducer_memory.c   the arena and the memory of control messages
  * reducer_step.c     begin, ready, unused, finish
  * reducer_flight.c   what is under way: start, poll, wait, give up
+ * reducer_codec.c    buckets through a codec or a cast
  * reducer_verdict.c  what a step's end tells all ranks; used maps
  * reducer_nan.c      the check for NaN
  * reducer_rebuild.c  the agreed rebuild
@@ -17,6 +18,7 @@
 #ifndef TACIT_REDUCER_IMPL_H
 #define TACIT_REDUCER_IMPL_H
 
+#include "tacit/codec.h"
 #include "tacit/reducer.h"
 
 enum { TAC__ARENA_ALIGN = 64, TAC__MISSING_SHOWN = 6 };
@@ -29,11 +31,13 @@ typedef struct tac__param {
     uint64_t hash;  /* of name, shape, dtype */
     size_t count, bytes;
     tac_dtype dtype;
-    char *grad;     /* where it is now */
-    tac__mark mark; /* in this step */
-    int produced;   /* since the last step with sync */
-    int kept;       /* `saved` holds this step's contents */
-    void *saved;    /* contents of an unused gradient's place, or NULL */
+    int ndim;
+    size_t *extents; /* (ndim), or NULL */
+    char *grad;      /* where it is now */
+    tac__mark mark;  /* in this step */
+    int produced;    /* since the last step with sync */
+    int kept;        /* `saved` holds this step's contents */
+    void *saved;     /* contents of an unused gradient's place, or NULL */
 } tac__param;
 
 typedef struct tac__bucket {
@@ -82,13 +86,19 @@ typedef struct tac__flight {
     uint64_t begin_ns;
 } tac__flight;
 
+/* What a rank tells at the begin of a step, if ranks may join. */
+typedef struct tac__joined {
+    double grad_scale; /* of a rank with data */
+    int64_t joined;
+} tac__joined;
+
 /* Memory of control messages, in one piece that outlives a failed
  * communicator's use of it. */
 typedef struct tac__control {
     void *block;
     tac__verdict *verdicts; /* (world) */
     int32_t *used;          /* (n) */
-    unsigned char *joined;  /* (world) */
+    tac__joined *joined;    /* (world) */
     int64_t *order;         /* (2 n + 1) */
 } tac__control;
 
@@ -123,6 +133,11 @@ struct tac_reducer {
     tac_reducer_hook_fn *hook;
     tac_reducer_done_fn *done;
     void *hook_state;
+
+    tac_codec *codec;          /* borrowed, or NULL */
+    int wire_dtype;            /* or TAC_WIRE_SAME */
+    tac_codec_part *parts;     /* (n) as layout.members, empty ones left out */
+    tac_codec_layout *layouts; /* (n) by bucket */
 
     int begun; /* some step has begun */
     int in_step, sync;
@@ -192,6 +207,12 @@ tac_status tac__flight_poll(tac_reducer *r);
 tac_status tac__flight_wait_all(tac_reducer *r, int timeout_ms);
 /* Makes `s` the reducer's final status and gives up what is under way. */
 tac_status tac__reducer_break(tac_reducer *r, tac_status s, const char *what);
+
+/* reducer_codec.c */
+tac_status tac__layouts_fill(tac_reducer *r);
+/* Fills in what bucket b travels as; returns its bytes on the wire. */
+size_t tac__bucket_encoding(tac_reducer *r, size_t b, tac_coll_opt *opt);
+void tac__layouts_free(tac_reducer *r);
 
 /* reducer_verdict.c */
 void tac__verdict_clear(tac_reducer *r);

@@ -1,9 +1,10 @@
 /* reducer_join.c: ranks that run out of data before the others.
  *
- * With config.join each step with sync begins with an all-gather of one byte a
- * rank: has it joined? A rank with data need not look at the answer before the
- * end of its step; a rank without waits for it, and either all have joined or
- * it takes part in the step with zeros. Cost: one small exchange a step. */
+ * With config.join each step with sync begins with an all-gather of 16 bytes a
+ * rank: has it joined, and which loss scale do its gradients carry? A rank with
+ * data need not look at the answer before the end of its step; a rank without
+ * waits for it, and either all have joined or it takes part in the step with
+ * zeros. Cost: one small exchange a step. */
 #include <string.h>
 
 #include "reducer_impl.h"
@@ -11,13 +12,13 @@
 tac_status tac__join_post(tac_reducer *r)
 {
     tac_req *req;
-    r->control.joined[r->rank] = (unsigned char)r->joined;
+    r->control.joined[r->rank] = (tac__joined){r->grad_scale, r->joined};
     if (r->world == 1) {
         tac__join_read(r);
         return TAC_OK;
     }
-    const tac_status s =
-        tac_allgather(r->comm, NULL, r->control.joined, 1, TAC_U8, NULL, &req);
+    const tac_status s = tac_allgather(r->comm, NULL, r->control.joined,
+                                       sizeof(tac__joined), TAC_U8, NULL, &req);
     if (s < 0) return tac__reducer_break(r, s, "a join could not start");
     tac__flight_push(r, TAC__KIND_JOIN, 0, req);
     return TAC_OK;
@@ -27,7 +28,9 @@ void tac__join_read(tac_reducer *r)
 {
     int count = 0;
     for (int q = 0; q < r->world; ++q) {
-        const int joined = r->control.joined[q] != 0;
+        const int joined = r->control.joined[q].joined != 0;
+        if (!joined && r->joined)
+            r->grad_scale = r->control.joined[q].grad_scale;
         if (joined && !r->was_joined[q]) r->last_joined = q;
         r->was_joined[q] = (unsigned char)joined;
         count += joined;

@@ -72,7 +72,7 @@ tac_status tac__control_alloc(tac_reducer *r)
     size_t bytes = 0;
     const size_t verdicts = reserve(&bytes, world * sizeof *c->verdicts);
     const size_t used = reserve(&bytes, n * sizeof *c->used);
-    const size_t joined = reserve(&bytes, world);
+    const size_t joined = reserve(&bytes, world * sizeof *c->joined);
     const size_t order = reserve(&bytes, (2 * n + 1) * sizeof *c->order);
 
     TAC_TRY(r->world == 1 ? plain_alloc(r, bytes, &c->block)
@@ -80,7 +80,7 @@ tac_status tac__control_alloc(tac_reducer *r)
     char *block = c->block;
     c->verdicts = (tac__verdict *)(void *)(block + verdicts);
     c->used = (int32_t *)(void *)(block + used);
-    c->joined = (unsigned char *)(block + joined);
+    c->joined = (tac__joined *)(void *)(block + joined);
     c->order = (int64_t *)(void *)(block + order);
     return TAC_OK;
 }

@@ -89,6 +89,12 @@ static tac_status copy_param(tac_reducer *r, size_t i, const tac_param_desc *d)
     p->bytes = d->count * tac_dtype_size(d->dtype);
     p->dtype = d->dtype;
     p->grad = d->grad;
+    p->ndim = d->ndim;
+    if (d->ndim) {
+        p->extents = malloc((size_t)d->ndim * sizeof *p->extents);
+        if (!p->extents) return TAC_ERR_NOMEM;
+        memcpy(p->extents, d->shape, (size_t)d->ndim * sizeof *p->extents);
+    }
     p->hash = hash_param(d, name);
     write_shape(d, p->shape, sizeof p->shape);
     return TAC_OK;

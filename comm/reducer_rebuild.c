@@ -109,6 +109,7 @@ static tac_status move_in(tac_reducer *r, tac__layout *l)
     r->arena_plain = plain;
     tac__layout_bind(r, arena);
     tac__reducer_note_buckets(r);
+    if (r->codec) return tac__layouts_fill(r);
     return TAC_OK;
 }
 

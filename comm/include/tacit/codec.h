@@ -12,23 +12,47 @@
  *     fp16, bf16         the casts, as codecs, so that they can have feedback
  *     int8               blocks of 256, scale max|x|/127
  *     topk:F             the F * n elements of the largest magnitude of each
- *                        parameter (at least 1), 0 < F <= 1, indices as u32
+ *                        parameter (rounded to the nearest, at least 1; ties by
+ *                        the lower index), 0 < F <= 1, indices as u32
  *     powersgd:R         rank R >= 1 (Vogels et al. 2019, algorithm 1), warm
  *                        start; 1-d parameters and those where it would not
  *                        save travel as they are
  *
- * followed by options: ",ef" or ",noef" (error feedback; default: on for topk
- * and powersgd and int8, off for casts), ",stochastic" (int8), ",seed=N",
- * ",min-rate=X" (powersgd: compress only if (n + m) R X < n m; default 2),
- * ",start=N" (steps sent as f32 before the codec begins; default 0; powersgd
- * 10). docs/comm.md has the bytes of each on the wire.
+ * followed by options, separated by commas:
  *
- * Error feedback. Residuals are keyed by parameter name, so a rebuild of
- * buckets moves nothing; they are kept without the loss scale. A call whose
- * result has an infinity or a NaN leaves all residuals as they were.
+ *     ef, noef           error feedback (default: on for int8, topk and
+ *                        powersgd, off for casts)
+ *     start=N            calls of a parameter that are sent as f32 before the
+ *                        codec begins (default 0; powersgd 10)
+ *     stochastic         int8: rounds stochastically, without bias
+ *     seed=N             int8, powersgd: of what is random (default 0)
+ *     min=N              topk: parameters of fewer elements are sent whole, as
+ *                        f32 (default 1: none)
+ *     warmup=N           topk: in N calls F falls from 1/4 over 1/16, 1/64, ...
+ *                        to its value, in stages of equal length (default 0)
+ *     min-rate=X         powersgd: a matrix of n rows and m columns (all
+ *                        extents but the first) is compressed only if
+ *                        (n + m) R X < n m (default 2)
+ *
+ * Bytes on the wire that a rank contributes, of n elements:
+ *
+ *     fp16               2 n + 2 ceil(n / 1024)
+ *     bf16               2 n
+ *     int8               n + 4 ceil(n / 256)
+ *     topk               8 k for each parameter; 4 n for those sent whole (in a
+ *                        warm-up k is larger)
+ *     powersgd           4 (n + m) R for each matrix; 4 n for the others
+ *
+ * Error feedback. What encoding has lost is added to the next contribution.
+ * Residuals are keyed by parameter name, so a rebuild of buckets moves nothing;
+ * they are kept without the loss scale. A call whose result has an infinity or
+ * a NaN leaves all residuals as they were, on all ranks. The casts and int8
+ * encode the sum once more: the rank that does so keeps what that loses, too.
  *
  * All ranks get identical bits. Codecs must be created with the same
- * specification on all ranks (compared by the first call that uses it).
+ * specification on all ranks; it is compared by the first call for each
+ * arrangement of parameters, with the arrangement itself: MISMATCH names both.
+ * In a world of one nothing is compressed.
  * Thread-safety: one thread at a time. */
 #ifndef TACIT_CODEC_H
 #define TACIT_CODEC_H
@@ -45,14 +69,16 @@ typedef struct tac_codec tac_codec;
 
 /* A stretch of the buffer that is one parameter. */
 typedef struct tac_codec_part {
-    const char *name;     /* key of its state; copied at first sight */
+    const char *name;     /* key of its state; copied at first sight; no two
+                             parameters may have the same */
     size_t offset, count; /* elements in the buffer */
     int ndim;             /* 0: {count} */
     const size_t *shape;  /* rows are shape[0], columns the rest */
 } tac_codec_part;
 
-/* What a buffer is made of; parts in ascending order, gaps are sent as f32
- * zeros are: not at all. NULL: one part, keyed by the call's tag. */
+/* What a buffer is made of; parts in ascending order. topk and powersgd don't
+ * send what lies between parts: it becomes 0. NULL instead of a pointer to this
+ * structure: one part, keyed by the call's tag. */
 typedef struct tac_codec_layout {
     size_t n;
     const tac_codec_part *parts;
@@ -66,12 +92,20 @@ TAC_API tac_status tac_codec_create(tac_context *ctx, const char *spec,
 /* After the calls that use it are complete. NULL is legal. */
 TAC_API void tac_codec_destroy(tac_codec *c);
 
-/* The specification with every default written out. */
+/* The specification with every default written out. Owned by the codec. */
 TAC_API const char *tac_codec_spec(const tac_codec *c);
+/* Does it keep anything from one call to the next (feedback, warm starts)? */
+TAC_API int tac_codec_has_state(const tac_codec *c);
 
 /* Bytes that this rank contributes to the wire for such a buffer, once the
- * codec has begun; exact. */
+ * codec has begun and warmed up; exact. `layout` NULL: one part. */
 TAC_API size_t tac_codec_wire_bytes(const tac_codec *c, size_t count,
+                                    const tac_codec_layout *layout);
+
+/* Declares parameters before their first call, so that a saved state can be
+ * loaded (offsets are ignored). The reducer does it for its own. Errors: ARG
+ * (the same name with another size, or twice), NOMEM. */
+TAC_API tac_status tac_codec_expect(tac_codec *c,
                                     const tac_codec_layout *layout);
 
 typedef struct tac_codec_stats {
@@ -82,9 +116,10 @@ typedef struct tac_codec_stats {
 } tac_codec_stats;
 TAC_API void tac_codec_stats_get(const tac_codec *c, tac_codec_stats *out);
 
-/* Residuals, warm starts and counters, in an order that depends on names only;
- * for checkpoints. */
-TAC_API tac_status tac_codec_visit(tac_codec *c, tac_state_visitor *v);
+/* Residuals, warm starts and counters of this rank, in an order that depends on
+ * names only; for checkpoints. A codec that is to be loaded must know its
+ * parameters (tac_codec_expect, or calls). */
+TAC_API tac_status tac_codec_visit(tac_codec *c, const tac_state_visitor *v);
 
 TAC_END_DECLS
 

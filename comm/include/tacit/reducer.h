@@ -44,9 +44,14 @@
  *
  * A world of one sends nothing and needs no transport.
  *
- * A reducer has no state on which results depend: sums are formed in rank order
- * for each element, so neither bucket sizes nor the order of readiness change a
- * bit, and there is nothing to save in a checkpoint.
+ * A reducer has no state on which results depend, and there is nothing to save
+ * in a checkpoint. In shared memory, and everywhere under
+ * tac_comm_config.deterministic, sums are formed in rank order for each
+ * element, so neither bucket sizes nor the order of readiness change a bit;
+ * over messages the size of a bucket may choose another algorithm, with another
+ * order (the order of readiness still changes nothing). With a codec or a cast,
+ * blocks that share a scale are counted from the begin of a bucket, so bucket
+ * sizes do; what a codec keeps is its own (tac_codec_visit).
  *
  * Thread-safety: one thread at a time, the one that uses the communicator. */
 #ifndef TACIT_REDUCER_H
@@ -238,11 +243,15 @@ TAC_API tac_status tac_reducer_set_hook(tac_reducer *r,
                                         tac_reducer_hook_fn *start,
                                         tac_reducer_done_fn *done, void *state);
 
-/* Buckets are reduced through a codec (tacit/codec.h), which is borrowed and
- * keyed by the parameters' names. At most once, instead of a hook, before the
- * first tac_reducer_begin; on all ranks. While the arena may still be rebuilt
- * (the first step with sync) a codec with state sends f32. Only f32 parameters
- * may be listed. Errors: ARG, STATE, UNSUPPORTED. */
+/* Averages buckets through a codec (tacit/codec.h), which is borrowed until
+ * destroy and keyed by the parameters' names; NULL ("none") changes nothing. At
+ * most once, instead of a hook, before the first tac_reducer_begin; on all
+ * ranks. While the arena may still be rebuilt (the first step with sync) a
+ * codec with state sends f32. grad_scale of tac_reducer_begin is passed on;
+ * ranks that have joined take it from a rank with data. Only f32 parameters may
+ * be listed, each with a name of its own. A parameter that no rank produced may
+ * still give up its residual, which is lost where find_unused restores what the
+ * place held. Errors: ARG, STATE, UNSUPPORTED, NOMEM. */
 struct tac_codec;
 TAC_API tac_status tac_reducer_set_codec(tac_reducer *r,
                                          struct tac_codec *codec);
@@ -296,7 +305,9 @@ typedef struct tac_reducer_times {
                                0 in a world of one, unless hooked */
     uint64_t control_calls; /* verdicts, used maps, join exchanges */
     uint64_t bytes_logical; /* parameters' bytes handed over by this rank */
-    uint64_t bytes_wire;    /* the same with padding */
+    uint64_t bytes_wire;    /* the same as it travels: with padding, and after
+                               encoding, scales and indices included; hooks
+                               count as f32 */
     double comm_s;    /* seconds in at least one bucket's span (their union) */
     double exposed_s; /* the part of comm_s that the calling thread spent inside
                          calls of the reducer, hence with no compute under it */
