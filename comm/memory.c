@@ -64,8 +64,20 @@ static tac_status agree_on_bytes(tac__boot *b, uint64_t bytes)
     return s;
 }
 
-static void free_segment(tac__segment *g)
+/* After a failure MPI may still send from memory that a request was given, and
+ * so may a peer that reads it: that memory stays. */
+static int is_in_use(const tac_comm *c)
 {
+    return tac__comm_status(c) < 0 && c->transport && !c->domain &&
+           !(c->transport->flags & TAC_TRANSPORT_CLEAN);
+}
+
+static void free_segment(const tac_comm *c, tac__segment *g)
+{
+    if (is_in_use(c) && !g->regions.base) {
+        free(g);
+        return;
+    }
     if (g->regions.base)
         tac__regions_release(&g->regions);
     else
@@ -95,7 +107,7 @@ static tac_status allocate(tac__boot *b, tac_comm *c, size_t bytes,
     if (s == TAC_OK)
         *out = g;
     else if (g)
-        free_segment(g);
+        free_segment(c, g);
     return s;
 }
 
@@ -134,7 +146,7 @@ void tac_mem_free(tac_comm *c, void *p)
         }
     pthread_mutex_unlock(&c->lock);
     TAC_ASSERT(g != NULL);
-    if (g) free_segment(g);
+    if (g) free_segment(c, g);
 }
 
 void tac__segments_free(tac_comm *c)
@@ -142,6 +154,6 @@ void tac__segments_free(tac_comm *c)
     while (c->segments) {
         tac__segment *g = c->segments;
         c->segments = g->next;
-        free_segment(g);
+        free_segment(c, g);
     }
 }

@@ -6,19 +6,19 @@
 
 #include "tacit/hash.h"
 
-tac__range tac__slice(size_t n, size_t esize, int size, int r)
+tac__range tac__slice(size_t n, size_t unit, int size, int r)
 {
-    const size_t p = (size_t)size, line = 64 / esize;
+    const size_t p = (size_t)size;
     const size_t even = n / p + (n % p != 0);
-    const size_t part = (even + line - 1) / line * line;
+    const size_t part = (even + unit - 1) / unit * unit;
     const size_t begin = tac__min(n, part * (size_t)r);
     return (tac__range){begin, tac__min(n, begin + part)};
 }
 
-void tac__reduce_srcs(tac_req *req, void *dst, size_t n)
+void tac__reduce_into(const tac_req *req, void *dst, size_t n,
+                      void *const *also, int n_also, unsigned stream)
 {
-    tac_comm *c = req->comm;
-    const tac__work w = tac__work_begin(n * req->esize * (size_t)c->size);
+    const tac_comm *c = req->comm;
     tac__reduce(c->kernels, &(tac__reduce_args){.dst = dst,
                                                 .srcs = c->scratch.srcs,
                                                 .p = c->size,
@@ -26,7 +26,17 @@ void tac__reduce_srcs(tac_req *req, void *dst, size_t n)
                                                 .dtype = req->dtype,
                                                 .op = req->op,
                                                 .prescale = req->prescale,
-                                                .postscale = req->postscale});
+                                                .postscale = req->postscale,
+                                                .also = also,
+                                                .n_also = n_also,
+                                                .stream = stream});
+}
+
+void tac__reduce_srcs(tac_req *req, void *dst, size_t n)
+{
+    const tac__work w =
+        tac__work_begin(n * req->esize * (size_t)req->comm->size);
+    tac__reduce_into(req, dst, n, NULL, 0, 0);
     tac__work_end(req, w);
 }
 
@@ -67,11 +77,11 @@ tac_status tac__sig_mismatch(tac_req *req, int r, const tac__sig *theirs)
     const tac__sig mine = tac__req_sig(req);
     name_sig(&mine, here, sizeof here);
     name_sig(theirs, there, sizeof there);
-    return tac__comm_poison(req->comm, TAC_ERR_MISMATCH,
-                            "ranks disagree: rank %d runs %s, rank %d runs "
-                            "%s%s",
-                            req->comm->rank, here, r, there,
-                            strcmp(here, there) == 0
-                                ? " with other scales or another wire format"
-                                : "");
+    return tac__comm_poison_all(
+        req->comm, TAC_ERR_MISMATCH,
+        "ranks disagree: rank %d runs %s, rank %d runs "
+        "%s%s",
+        req->comm->rank, here, r, there,
+        strcmp(here, there) == 0 ? " with other scales or another wire format"
+                                 : "");
 }

@@ -1,108 +1,16 @@
-/* direct.c: messages with all peers (see direct.h). */
+/* direct.c: what algorithms on messages do around their messages: the check,
+ * the step, and how buffers are cut (see direct.h). */
 #include "algs/direct.h"
 
 #include <string.h>
 
-#include "tacit/clock.h"
+#include "algs/shared.h"
 
-#define LONGEST_GAP_NS UINT64_C(2000000)
+#define SHORT_PIECE ((size_t)16 << 10)
+#define LONG_PIECE  ((size_t)256 << 10)
 
-static void **send_op(const tac_req *req, int peer)
-{
-    return &req->comm->scratch.ops[peer];
-}
-
-static void **recv_op(const tac_req *req, int peer)
-{
-    return &req->comm->scratch.ops[req->comm->size + peer];
-}
-
-static tac_status report(tac_req *req, tac_status s, const char *what, int peer)
-{
-    if (s >= 0) return s;
-    return tac__comm_poison(req->comm, s,
-                            "%s #%llu: %s rank %d failed on rank "
-                            "%d",
-                            tac_coll_name(req->coll),
-                            (unsigned long long)req->seq, what, peer,
-                            req->comm->rank);
-}
-
-tac_status tac__direct_send(tac_req *req, int peer, const void *buf,
-                            size_t bytes)
-{
-    tac_comm *c = req->comm;
-    if (c->peers[peer].host != c->peers[c->rank].host)
-        req->between_hosts += bytes;
-    req->moved = req->fresh = 1;
-    return report(req,
-                  c->transport->isend(c->link, peer, TAC_CHANNEL_COLL, buf,
-                                      bytes, send_op(req, peer)),
-                  "sending to", peer);
-}
-
-tac_status tac__direct_recv(tac_req *req, int peer, void *buf, size_t bytes)
-{
-    tac_comm *c = req->comm;
-    req->moved = req->fresh = 1;
-    return report(req,
-                  c->transport->irecv(c->link, peer, TAC_CHANNEL_COLL, buf,
-                                      bytes, recv_op(req, peer)),
-                  "receiving from", peer);
-}
-
-static void count_waiting(tac_req *req, int moved)
-{
-    const uint64_t now = tac_clock_ns(), gap = now - req->polled_ns;
-    if (!moved) req->wait_ns += gap < LONGEST_GAP_NS ? gap : LONGEST_GAP_NS;
-    req->polled_ns = now;
-}
-
-/* Tests operations in turn, from where the last call stopped, up to the first
- * that is not complete. Testing an incomplete one lets MPI make progress for
- * all, and where cores are shared also lets it yield the core: once a call is
- * enough. */
-static tac_status test_in_turn(tac_req *req, int *moved)
-{
-    tac_comm *c = req->comm;
-    const int n = 2 * c->size;
-    for (int k = 0; k < n; k++) {
-        const int i = (req->turn + k) % n;
-        void **op = &c->scratch.ops[i];
-        if (!*op) continue;
-        const tac_status s = c->transport->test(c->link, op);
-        if (s < 0)
-            return report(req, s, i < c->size ? "sending to" : "receiving from",
-                          i % c->size);
-        if (*op) {
-            req->turn = (i + 1) % n;
-            return TAC_OK;
-        }
-        *moved = 1;
-    }
-    return TAC_OK;
-}
-
-static int any_open(const tac_req *req)
-{
-    const tac_comm *c = req->comm;
-    for (int i = 0; i < 2 * c->size; i++)
-        if (c->scratch.ops[i]) return 1;
-    return 0;
-}
-
-/* What has just been started is not looked at at once: it can hardly be
- * complete, and the caller may have better things to do. */
-tac_status tac__direct_wait(tac_req *req)
-{
-    int moved = req->fresh;
-    req->fresh = 0;
-    if (!moved) TAC_TRY(test_in_turn(req, &moved));
-    const int open = any_open(req);
-    count_waiting(req, moved);
-    if (moved || !open) req->moved = 1;
-    return open ? TAC_INPROGRESS : TAC_OK;
-}
+/* ---- the check, and the step around an algorithm ---------------------------
+ */
 
 tac_status tac__direct_exchange(tac_req *req, tac__piece_fn *piece)
 {
@@ -130,17 +38,9 @@ static tac__piece sig_piece(tac_req *req, int peer)
                         bytes, bytes};
 }
 
-tac_status tac__direct_check(tac_req *req)
+static tac_status compare(tac_req *req)
 {
     tac_comm *c = req->comm;
-    if (req->stage == TAC__CHECK) {
-        req->stage = TAC__CHECKING;
-        if (!c->config.check) return TAC_OK;
-        c->scratch.sigs[c->size] = tac__req_sig(req);
-        TAC_TRY(tac__direct_exchange(req, sig_piece));
-    }
-    const tac_status s = tac__direct_wait(req);
-    if (s != TAC_OK || !c->config.check) return s;
     const tac__sig *mine = &c->scratch.sigs[c->size];
     for (int r = 0; r < c->size; r++)
         if (r != c->rank &&
@@ -149,37 +49,110 @@ tac_status tac__direct_check(tac_req *req)
     return TAC_OK;
 }
 
-size_t tac__direct_slice(const tac_comm *c, size_t esize)
+/* Where ranks share memory the check is a phase, as it is for the algorithms
+ * there: a rank may run one of those and another one of these. */
+static tac_status check_in_memory(tac_req *req)
 {
-    const size_t share = c->config.staging_bytes / (size_t)c->size;
-    return tac__min(share, c->config.message_bytes) / 64 * (64 / esize);
+    if (req->stage == TAC__CHECK) {
+        req->stage = TAC__CHECKING;
+        tac__shared_announce(req);
+    }
+    return tac__shared_agreed(req);
 }
 
-char *tac__direct_staging(const tac_req *req, int r, size_t slice_bytes)
+tac_status tac__direct_check(tac_req *req)
 {
-    return req->comm->scratch.staging + (size_t)r * slice_bytes;
+    tac_comm *c = req->comm;
+    if (c->domain) return check_in_memory(req);
+    if (req->stage == TAC__CHECK) {
+        req->stage = TAC__CHECKING;
+        if (!c->config.check) return TAC_OK;
+        c->scratch.sigs[c->size] = tac__req_sig(req);
+        TAC_TRY(tac__direct_exchange(req, sig_piece));
+    }
+    const tac_status s = tac__direct_wait(req);
+    if (s != TAC_OK || !c->config.check) return s;
+    TAC_TRY(compare(req));
+    tac__direct_reset(req);
+    return TAC_OK;
+}
+
+tac_status tac__direct_run(tac_req *req, tac__advance_fn *advance)
+{
+    int done = 0;
+    if (req->stage < TAC__DIRECT_BEGIN) {
+        const tac_status s = tac__direct_check(req);
+        if (s != TAC_OK) return s;
+        req->stage = TAC__DIRECT_BEGIN;
+    } else {
+        TAC_TRY(tac__direct_poll(req));
+    }
+    TAC_TRY(advance(req, &done));
+    if (!done || tac__direct_any_open(req)) return TAC_INPROGRESS;
+    req->moved = 1;
+    return TAC_OK;
+}
+
+/* ---- descriptors -----------------------------------------------------------
+ */
+
+int tac__direct_wire_applicable(const tac_comm *c, const tac_req *req)
+{
+    return (c->transport->flags & TAC_TRANSPORT_P2P) != 0 && !req->codec;
 }
 
 int tac__direct_applicable(const tac_comm *c, const tac_req *req)
 {
-    return (c->transport->flags & TAC_TRANSPORT_P2P) != 0 && !req->wire &&
-           !req->codec;
+    return tac__direct_wire_applicable(c, req) && !req->wire;
 }
 
-void tac__direct_finish(tac_req *req)
+int tac__has_feedback(const tac_req *req)
 {
-    tac_comm *c = req->comm;
-    for (int i = 0; i < 2 * c->size; i++)
-        if (c->scratch.ops[i])
-            c->transport->cancel(c->link, &c->scratch.ops[i]);
+    const tac__feedback *f = &req->feedback;
+    return f->old || f->next || f->sum_old || f->sum_next ||
+           f->dither.seed != 0;
 }
 
-int tac__direct_waits_for(const tac_req *req, int r)
+/* ---- cutting ----------------------------------------------------------------
+ */
+
+tac__range tac__part(size_t n, size_t unit, int parts, int i)
 {
-    return *recv_op(req, r) != NULL;
+    const size_t p = (size_t)parts;
+    const size_t even = n / p + (n % p != 0);
+    const size_t part = (even + unit - 1) / unit * unit;
+    const size_t begin_at = tac__min(n, part * (size_t)i);
+    return (tac__range){begin_at, tac__min(n, begin_at + part)};
 }
 
-double tac__direct_cost(double messages, double bytes)
+size_t tac__direct_unit(const tac_req *req)
 {
-    return 5e-6 * messages + 1e-9 * bytes;
+    const size_t line = 64 / req->esize;
+    return req->wire && req->wire->block > line ? req->wire->block : line;
+}
+
+size_t tac__direct_fit(const tac_req *req, size_t esize, size_t bytes)
+{
+    const size_t unit = tac__direct_unit(req);
+    const size_t n = req->wire ? bytes / req->wire->bytes(1024) * 1024
+                               : bytes / esize / unit * unit;
+    return n > unit ? n : unit;
+}
+
+/* A quarter of the whole, if that isn't too short for the cost of a message nor
+ * too long to wait for. */
+size_t tac__direct_piece(const tac_req *req, size_t esize, size_t total,
+                         size_t room)
+{
+    const size_t unit = tac__direct_unit(req);
+    const tac_comm *c = req->comm;
+    const size_t most = tac__min(room, c->config.message_bytes);
+    size_t bytes =
+        (req->wire ? tac__wire_bytes(req, total) : total * esize) / 4;
+    if (bytes < SHORT_PIECE) bytes = SHORT_PIECE;
+    if (bytes > LONG_PIECE) bytes = LONG_PIECE;
+    if (c->hosts > 1 && c->transport->far_piece > 0)
+        bytes = tac__min(bytes, c->transport->far_piece);
+    const size_t n = tac__direct_fit(req, esize, tac__min(bytes, most));
+    return tac__min(n, (total + unit - 1) / unit * unit + (total == 0) * unit);
 }

@@ -1,21 +1,16 @@
 /* dissemination_barrier.c: ceil(log2 p) rounds; in round k a rank sends an
  * empty message to rank + 2^k and waits for one from rank - 2^k. */
 #include "algs/direct.h"
+#include "cost.h"
 
 enum { ROUND = TAC__DIRECT_BEGIN };
 
 static double cost(const tac_comm *c, const tac_req *req)
 {
     (void)req;
-    double rounds = 0;
-    for (int b = 1; b < c->size; b *= 2) rounds++;
-    return tac__direct_cost(rounds, 0);
-}
-
-static tac_status start(tac_req *req)
-{
-    req->stage = TAC__CHECK;
-    return TAC_OK;
+    double t = 0;
+    for (int b = 1; b < c->size; b *= 2) t += tac__cost_pair(c, b, 0);
+    return t;
 }
 
 /* pos counts the distance: 1, 2, 4, ... */
@@ -47,7 +42,7 @@ const tac__alg tac__alg_dissemination_barrier = {
     .coll = TAC_COLL_BARRIER,
     .applicable = tac__direct_applicable,
     .cost = cost,
-    .start = start,
+    .start = tac__direct_start,
     .step = step,
     .finish = tac__direct_finish,
     .waits_for = tac__direct_waits_for,

@@ -2,52 +2,43 @@
  *
  * For each chunk: the root copies in; wait for all; the others copy out. One
  * phase a chunk (the other ranks' part of it is what lets the root reuse a
- * slot); reads and writes 2 n bytes in all a pair of ranks. A symmetric buffer
- * of the root is read where it is, and one more phase tells the root. */
-#include <string.h>
-
+ * slot); the root reads and writes n bytes, and so does each other rank. A
+ * symmetric buffer of the root is read where it is, and one more phase tells
+ * the root. */
 #include "algs/shared.h"
 
 static double cost(const tac_comm *c, const tac_req *req)
 {
-    (void)c;
-    return tac__shared_cost(1, 2.0 * (double)(req->count * req->esize));
+    return tac__shared_cost(c, 1, 2.0 * (double)(req->count * req->esize));
 }
 
-static void copy_in(tac_req *req)
+static void stage(tac_req *req, size_t at, size_t n)
 {
-    const size_t most = req->comm->domain->slot_bytes / req->esize;
-    if (req->comm->rank == req->root)
-        tac__shared_stage_src(req);
-    else
-        req->chunk = tac__min(most, req->count - req->pos);
+    if (req->comm->rank == req->root) tac__shared_stage_src(req, at, n);
 }
 
-static tac_status start(tac_req *req)
-{
-    const size_t bytes = req->count * req->esize;
-    return tac__shared_enter(req, (tac__shared_need){bytes, 0}, copy_in);
-}
-
-static void copy_out(tac_req *req, const char *src, size_t count)
+static void consume(tac_req *req, size_t at, size_t n)
 {
     if (req->comm->rank == req->root) return;
-    const tac__work w = tac__work_begin(count * req->esize);
-    memcpy(req->dst + req->pos * req->esize, src, count * req->esize);
-    tac__work_end(req, w);
-}
-
-static void consume(tac_req *req)
-{
-    copy_out(req, tac__domain_slot(req->comm->domain, req->root), req->chunk);
+    tac__shared_copy_out(req, req->dst + at * req->esize,
+                         tac__shared_slot(req, req->root, at), n * req->esize);
 }
 
 static void direct(tac_req *req)
 {
-    copy_out(req, tac__shared_src(req, req->root), req->count);
+    if (req->comm->rank == req->root) return;
+    tac__shared_copy_out(req, req->dst, tac__shared_src(req, req->root),
+                         req->count * req->esize);
 }
 
-static const tac__shared_plan plan = {copy_in, consume, direct};
+static const tac__shared_plan plan = {stage, consume, direct};
+
+static tac_status start(tac_req *req)
+{
+    const size_t bytes = req->count * req->esize;
+    return tac__shared_enter(req, (tac__shared_need){bytes, 0},
+                             tac__shared_fit(req, 1), &plan);
+}
 
 static tac_status step(tac_req *req)
 {

@@ -5,6 +5,7 @@
  * sends to v + b for each b below that bit. ceil(log2 p) levels; a rank sends
  * at most n ceil(log2 p) bytes. No scratch. */
 #include "algs/direct.h"
+#include "cost.h"
 
 #define CHUNK_BYTES ((size_t)1 << 20)
 
@@ -12,9 +13,10 @@ enum { RECEIVE = TAC__DIRECT_BEGIN, SEND };
 
 static double cost(const tac_comm *c, const tac_req *req)
 {
-    double levels = 0;
-    for (int b = 1; b < c->size; b *= 2) levels++;
-    return tac__direct_cost(levels, levels * (double)(req->count * req->esize));
+    const double n = (double)(req->count * req->esize);
+    double t = 0;
+    for (int b = 1; b < c->size; b *= 2) t += tac__cost_pair(c, b, n);
+    return t;
 }
 
 static int virtual_rank(const tac_req *req)
@@ -26,12 +28,6 @@ static int virtual_rank(const tac_req *req)
 static int real_rank(const tac_req *req, int v)
 {
     return (v + req->root) % req->comm->size;
-}
-
-static tac_status start(tac_req *req)
-{
-    req->stage = TAC__CHECK;
-    return TAC_OK;
 }
 
 static tac_status begin_chunk(tac_req *req)
@@ -82,7 +78,7 @@ const tac__alg tac__alg_tree_broadcast = {
     .coll = TAC_COLL_BROADCAST,
     .applicable = tac__direct_applicable,
     .cost = cost,
-    .start = start,
+    .start = tac__direct_start,
     .step = step,
     .finish = tac__direct_finish,
     .waits_for = tac__direct_waits_for,

@@ -47,9 +47,5 @@ static void reduce_block(const tac__reduce_args *a, size_t at, size_t n)
 
 void tac__reduce_f64(const tac__reduce_args *a)
 {
-    for (size_t at = 0; at < a->n; at += TAC__REDUCE_BLOCK) {
-        const size_t left = a->n - at;
-        reduce_block(a, at,
-                     left < TAC__REDUCE_BLOCK ? left : TAC__REDUCE_BLOCK);
-    }
+    tac__reduce_by_blocks(a, reduce_block);
 }

@@ -65,27 +65,17 @@ REDUCE_BLOCK(int32_t)
 REDUCE_BLOCK(int64_t)
 REDUCE_BLOCK(uint8_t)
 
-typedef void block_fn(const tac__reduce_args *a, size_t at, size_t n);
-
-static void by_blocks(const tac__reduce_args *a, block_fn *block)
-{
-    for (size_t at = 0; at < a->n; at += TAC__REDUCE_BLOCK) {
-        const size_t left = a->n - at;
-        block(a, at, left < TAC__REDUCE_BLOCK ? left : TAC__REDUCE_BLOCK);
-    }
-}
-
 void tac__reduce_i32(const tac__reduce_args *a)
 {
-    by_blocks(a, block_int32_t);
+    tac__reduce_by_blocks(a, block_int32_t);
 }
 
 void tac__reduce_i64(const tac__reduce_args *a)
 {
-    by_blocks(a, block_int64_t);
+    tac__reduce_by_blocks(a, block_int64_t);
 }
 
 void tac__reduce_u8(const tac__reduce_args *a)
 {
-    by_blocks(a, block_uint8_t);
+    tac__reduce_by_blocks(a, block_uint8_t);
 }

@@ -1,4 +1,5 @@
 /* domain_bell.c: telling all ranks of a domain that it is over, and bells. */
+#include <errno.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -6,6 +7,8 @@
 #include <unistd.h>
 
 #include "domain.h"
+
+#define FALLBACK_NS UINT64_C(100000)
 
 /* The text is written before the rank's number, so whoever reads the number
  * finds it. One thread of a rank wins `aborting`, one rank wins `aborted`. */
@@ -48,4 +51,41 @@ void tac__bell_sleep(tac__bell *bell, uint32_t word, uint64_t ns)
     const struct timespec t = {(time_t)(ns / 1000000000u),
                                (long)(ns % 1000000000u)};
     syscall(SYS_futex, (uint32_t *)&bell->word, FUTEX_WAIT, word, &t, NULL, 0);
+}
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+/* As in linux/futex.h of 5.16 and later. */
+typedef struct wait_on {
+    uint64_t value, address;
+    uint32_t flags, reserved;
+} wait_on;
+
+#define WORD_OF_32_BITS 2u
+
+/* 0: the kernel has no such call. */
+static int wait_for_any(tac__bell *const *bell, const uint32_t *word, int n,
+                        uint64_t ns)
+{
+    wait_on w[TAC__BELLS];
+    struct timespec until;
+    for (int i = 0; i < n; i++)
+        w[i] = (wait_on){word[i], (uint64_t)(uintptr_t)&bell[i]->word,
+                         WORD_OF_32_BITS, 0};
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    ns += (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(ns / 1000000000u);
+    until.tv_nsec = (long)(ns % 1000000000u);
+    const long rc = syscall(SYS_futex_waitv, w, n, 0u, &until, CLOCK_MONOTONIC);
+    return rc >= 0 || (errno != ENOSYS && errno != EPERM);
+}
+
+void tac__bells_sleep(tac__bell *const *bell, const uint32_t *word, int n,
+                      uint64_t ns)
+{
+    if (n > 1 && wait_for_any(bell, word, n, ns)) return;
+    if (n > 1 && ns > FALLBACK_NS) ns = FALLBACK_NS;
+    tac__bell_sleep(bell[0], word[0], ns);
 }

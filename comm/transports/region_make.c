@@ -58,13 +58,83 @@ static tac_status no_memory(tac__boot *b, const char *what, size_t bytes)
                           bytes, strerror(errno));
 }
 
+/* ---- mappings --------------------------------------------------------------
+ *
+ * Populated where they are made, by the rank that will write there: its pages
+ * come from the memory node that it runs on. Huge pages where the system allows
+ * them, because a reduction walks through the memory of all ranks at once;
+ * whether it does is in /sys/kernel/mm/transparent_hugepage (enabled for
+ * threads, shmem_enabled for processes), and where not, small ones do. */
+
+#define HUGE_BYTES ((size_t)2 << 20)
+#define PAGE_BYTES ((size_t)4096)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+/* Address space, at a multiple of a huge page if one fits; NULL: none. */
+static char *reserve(size_t total)
+{
+    const size_t slack = total >= HUGE_BYTES ? HUGE_BYTES : 0;
+    char *p = mmap(NULL, total + slack, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    if (slack == 0) return p;
+    const size_t before = -(uintptr_t)p % HUGE_BYTES;
+    if (before > 0) munmap(p, before);
+    if (slack > before) munmap(p + before + total, slack - before);
+    return p + before;
+}
+
+/* Older kernels: one access a page, after the file has got its blocks. */
+static int touch(char *p, size_t total, int fd)
+{
+    const int rc = fd < 0 ? 0 : posix_fallocate(fd, 0, (off_t)total);
+    volatile char *byte = p;
+    if (rc != 0) {
+        errno = rc;
+        return 0;
+    }
+    for (size_t i = 0; i < total; i += PAGE_BYTES)
+        if (fd < 0)
+            byte[i] = 0;
+        else
+            (void)byte[i]; /* a peer may have written there */
+    return 1;
+}
+
+static int populate(char *p, size_t total, int fd)
+{
+    (void)madvise(p, total, MADV_HUGEPAGE);
+    if (madvise(p, total, MADV_POPULATE_WRITE) == 0) return 1;
+    if (errno == EINVAL) return touch(p, total, fd);
+    errno = ENOMEM; /* a fault on a full file system says EFAULT */
+    return 0;
+}
+
+/* fd -1: private memory. */
+static tac_status map(tac__boot *b, int fd, size_t total, char **out)
+{
+    const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    char *p = reserve(total);
+    if (!p) return no_memory(b, "mapping", total);
+    if (mmap(p, total, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) ==
+            MAP_FAILED ||
+        !populate(p, total, fd)) {
+        const int why = errno;
+        munmap(p, total);
+        errno = why;
+        return no_memory(b, fd < 0 ? "mapping" : "mapping shared memory",
+                         total);
+    }
+    *out = p;
+    return TAC_OK;
+}
+
 static tac_status make_private(tac__boot *b, size_t total, char **out)
 {
-    void *p = mmap(NULL, total, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (p == MAP_FAILED) return no_memory(b, "mapping", total);
-    atomic_init(&((header *)p)->users, b->size);
-    *out = p;
+    TAC_TRY(map(b, -1, total, out));
+    atomic_init(&((header *)(void *)*out)->users, b->size);
     return TAC_OK;
 }
 
@@ -80,15 +150,6 @@ static int open_posix(tac__ticket *t)
     return shm_open(t->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 }
 
-static tac_status map_fd(tac__boot *b, int fd, size_t total, char **out)
-{
-    void *p = mmap(NULL, total, PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_POPULATE, fd, 0);
-    if (p == MAP_FAILED) return no_memory(b, "mapping", total);
-    *out = p;
-    return TAC_OK;
-}
-
 static tac_status make_shared(tac__boot *b, tac__region_kind kind, size_t total,
                               tac__ticket *t, char **out)
 {
@@ -99,12 +160,15 @@ static tac_status make_shared(tac__boot *b, tac__region_kind kind, size_t total,
                                                         : "shm_open",
                               strerror(errno));
     t->fd = fd;
-    const int rc = posix_fallocate(fd, 0, (off_t)total);
-    if (rc != 0) {
-        errno = rc;
+    if (ftruncate(fd, (off_t)total) != 0)
         return no_memory(b, "allocating shared memory", total);
-    }
-    return map_fd(b, fd, total, out);
+    const tac_status s = map(b, fd, total, out);
+    if (s == TAC_ERR_NOMEM && kind == TAC__REGION_POSIX)
+        return tac__boot_note(b, s,
+                              "/dev/shm is too small: each of %d ranks needs "
+                              "%zu bytes there (docker: --shm-size)",
+                              b->size, total);
+    return s;
 }
 
 tac_status tac__region_make(tac__boot *b, tac__region_kind kind, size_t bytes,
@@ -149,7 +213,7 @@ static tac_status map_shared(tac__boot *b, tac__region_kind kind, size_t total,
                               "else: another process namespace",
                               (long long)t->fd, (long long)t->pid);
     }
-    const tac_status s = map_fd(b, fd, total, out);
+    const tac_status s = map(b, fd, total, out);
     close(fd);
     return s;
 }
