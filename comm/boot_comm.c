@@ -50,7 +50,8 @@ static tac_status test(void *arg, void *op)
     if (!done) return TAC_INPROGRESS;
     const tac_status s = tac_wait(g->req, 0);
     if (s == TAC_OK) memcpy(g->recv, g->copy + g->bytes, g->bytes * g->size);
-    if (s == TAC_OK || c->domain) free(g->copy);
+    if (s == TAC_OK || (c->transport->flags & TAC_TRANSPORT_CLEAN))
+        free(g->copy);
     free(g);
     return s;
 }
@@ -64,7 +65,7 @@ static void cancel(void *arg, void *op)
                      "part",
                      c->rank);
     tac_wait(g->req, 0);
-    if (c->domain) free(g->copy);
+    if (c->transport->flags & TAC_TRANSPORT_CLEAN) free(g->copy);
     free(g);
 }
 

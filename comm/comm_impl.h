@@ -11,6 +11,8 @@
 #include "boot.h"
 #include "domain.h"
 #include "kernels/reduce.h"
+#include "recorder.h"
+#include "sendrecv.h"
 #include "tacit/comm.h"
 #include "tacit/transport.h"
 #include "wire.h"
@@ -32,10 +34,16 @@ typedef struct tac__alg {
     void (*finish)(tac_req *req);
     /* Is this rank still waiting for rank r? For messages. */
     int (*waits_for)(const tac_req *req, int r);
+    /* Terms are not added in flat rank order with one rounding: never under
+     * `deterministic`. */
+    int reorders;
 } tac__alg;
 
 /* NULL-terminated. */
 extern const tac__alg *const tac__algs[];
+
+/* The rank that messages to people name for this communicator's rank r. */
+int tac__rank_shown(const tac_comm *c, int r);
 
 /* UNSUPPORTED (reported) if `name` is given and unknown or unfit. */
 tac_status tac__alg_choose(tac_comm *c, const tac_req *req, const char *name,
@@ -59,8 +67,9 @@ struct tac_req {
     int root;
     double prescale, postscale;
     uint64_t tag, seq;
-    uint64_t turn_id; /* counts what was started, inner requests included: the
-                         same on all ranks */
+    uint64_t record;  /* its number in the flight recorder */
+    uint64_t turn_id; /* counts what entered the domain: the same on all ranks;
+                         of sends and receives: their number */
     int timeout_ms;
     size_t bytes_logical, bytes_wire;
 
@@ -73,7 +82,7 @@ struct tac_req {
     _Atomic int done;
     tac_status status; /* valid once done */
 
-    int started, warned, moved; /* moved: this step did something */
+    int started, warned, told, moved; /* moved: this step did something */
     uint64_t started_ns, polled_ns;
     uint64_t wait_ns, cpu_ns, between_hosts;
     int symmetric;      /* all ranks' buffers are */
@@ -145,6 +154,13 @@ void tac__engine_watch(tac__engine *e);
 void tac__engine_notify(tac__engine *e);
 /* Communicators with unfinished requests. */
 int tac__engine_active(tac__engine *e);
+/* Up to `most` others with unfinished requests; they can't go away until they
+ * are unpinned. */
+int tac__engine_pin_busy(tac__engine *e, const tac_comm *except, tac_comm **out,
+                         int most);
+void tac__engine_unpin(tac__engine *e, tac_comm *const *pinned, int n);
+/* Where the progress thread sleeps. */
+tac__bell *tac__engine_bell(tac__engine *e);
 void tac__engine_activity(tac__engine *e, int change);
 
 /* ---- symmetric memory (memory.c) ------------------------------------------
@@ -167,12 +183,22 @@ void tac__segments_free(tac_comm *c);
 /* ---- scratch of algorithms (scratch.c) ------------------------------------
  */
 
+/* Messages of one direction to or from one peer, in the order started. They
+ * are begun, and seen to be done, in that order. */
+enum { TAC__LANE = 8 };
+typedef struct tac__lane {
+    void *op[TAC__LANE];
+    unsigned begun, done; /* since the request began; op[k % TAC__LANE] */
+} tac__lane;
+
 /* Requests of a communicator run one at a time, so one scratch serves all. */
 typedef struct tac__scratch {
-    const void **srcs; /* [size] inputs of a reduction */
-    void **ops;        /* [2 * size] sends, then receives (P2P) */
-    char *staging;     /* staging_bytes (P2P) */
-    tac__sig *sigs;    /* [size + 1] (P2P, check) */
+    const void **srcs;    /* [size] inputs of a reduction */
+    tac__lane *lanes;     /* [2 * size] sends, then receives (P2P) */
+    char *staging;        /* (P2P), 64-byte aligned */
+    size_t staging_bytes; /* at least what a block a message needs */
+    tac__sig *sigs;       /* [size + 1] (P2P, check) */
+    uint64_t program[32]; /* where the algorithm on messages is */
 } tac__scratch;
 
 tac_status tac__scratch_open(tac__scratch *s, int size, int p2p,
@@ -202,6 +228,10 @@ void tac__liveness_close(tac__liveness *l);
 /* Rank of a dead peer without which `req` can't go on, or -1. */
 int tac__liveness_check(tac__liveness *l, const tac_req *req, uint64_t now);
 
+/* "; rank 1 (process 4711) is stopped", the first such peer of this host; "" if
+ * there is none. */
+void tac__liveness_stopped(const tac__liveness *l, char *buf, size_t bytes);
+
 /* Timeouts, stall warnings and dead peers of one communicator. Call it when
  * nothing moves. */
 void tac__watch(tac_comm *c);
@@ -224,12 +254,21 @@ struct tac_comm {
     int rank, size, hosts;
     tac_comm_config config; /* defaults filled in; transport points to name */
     char transport_text[16];
-    char why[128];
+    char why[192];
     tac__hello *peers; /* [size] */
+    struct tac__levels
+        *levels; /* children of a hierarchy (levels.h), or NULL */
+    struct tac__choice *choice; /* costs and overrides (choice.h) */
+    const int *outer_rank;      /* of a hierarchy's child: [size] the ranks that
+                                   messages name; NULL: its own */
 
     const tac_transport *transport;
     void *link;
-    tac__domain *domain; /* NULL on other transports */
+    tac__domain *domain;  /* NULL on other transports */
+    tac__domain *under;   /* the domain, or the one under an emulated network */
+    struct tac__net *net; /* emulated, shared with children; or NULL */
+    int *place;     /* [size] the ranks' virtual hosts; NULL: not emulated */
+    char *texts[4]; /* the configuration's strings */
     tac_transport_offer *offers;
     size_t n_offers;
 
@@ -239,7 +278,9 @@ struct tac_comm {
     int pins, listed;
 
     pthread_mutex_t lock; /* all below */
-    tac_req *head, *tail;
+    tac_req *head, *tail; /* collectives, in order; the first runs */
+    tac__p2p p2p;         /* sends and receives, all under way */
+    _Atomic int busy;     /* has unfinished requests: counted by the engine */
     tac_req *live, *store;
     uint64_t next_seq, turns;
     tac__scratch scratch;
@@ -248,15 +289,22 @@ struct tac_comm {
     tac__liveness liveness;
     tac_comm_stats stats;
     const tac__reduce_table *kernels;
+    const tac__codec_kernels *codec_kernels;
 
     pthread_mutex_t error_lock;
     _Atomic int status;
-    char error[512];
+    char error[TAC__ERROR];
+
+    tac__recorder recorder;
+    _Atomic uint64_t doing; /* this rank's word (recorder.h) */
 
     tac__bell own_bell, *bell; /* the domain's, or own_bell */
     int spins;                 /* before yielding; 0 where cores are shared */
 };
 
+/* Tells the engine if the communicator became busy or idle. Caller holds the
+ * lock. */
+void tac__comm_activity(tac_comm *c);
 /* Takes a communicator one step; 1 if anything moved. Never blocks. */
 int tac__comm_step(tac_comm *c);
 /* Has a peer told us of a failure? Then it is ours. Caller holds the lock. */
@@ -276,7 +324,11 @@ void tac__comm_rest(tac_comm *c, tac__rest *r, const tac_req *req, int drive,
  * effect. Any thread. */
 tac_status tac__comm_poison(tac_comm *c, tac_status s, const char *fmt, ...)
     TAC_PRINTF(3, 4);
-/* A peer told us: as poison, but does not tell it on. */
+/* The same for what all ranks find out by themselves at the same moment: each
+ * keeps its own text, rank 0 alone logs it. */
+tac_status tac__comm_poison_all(tac_comm *c, tac_status s, const char *fmt, ...)
+    TAC_PRINTF(3, 4);
+/* A peer told us: as poison, but neither tells it on nor logs it. */
 void tac__comm_infect(tac_comm *c, tac_status s, const char *text);
 static inline tac_status tac__comm_status(const tac_comm *c)
 {
@@ -287,8 +339,20 @@ tac_status tac__config_fill(tac_context *ctx, const tac_comm_config *in,
                             tac_comm_config *out);
 uint64_t tac__config_hash(const tac_comm_config *c);
 
+/* tac_comm_create_with for a child of `parent` (NULL: none), whose emulated
+ * network it is part of. */
+tac_status tac__comm_create(tac_context *ctx, int rank, int size,
+                            const tac_oob *oob,
+                            const tac_transport_offer *offers, size_t n,
+                            const tac_comm_config *config,
+                            const tac_comm *parent, tac_comm **out);
+
 /* Chooses and opens a transport; agreed (choose.c). */
 tac_status tac__transport_choose(tac__boot *b, tac_comm *c);
+
+/* tac_comm_split with another configuration of the children. */
+tac_status tac__comm_split(tac_comm *c, int color, int key,
+                           const tac_comm_config *config, tac_comm **out);
 
 /* An out-of-band all-gather over a living communicator, for what is set up
  * later (boot_comm.c). */

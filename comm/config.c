@@ -3,6 +3,7 @@
 
 #include "comm_impl.h"
 #include "tacit/hash.h"
+#include "transports/emulate.h"
 
 #define DEFAULT_TIMEOUT_MS 300000
 #define DEFAULT_STALL_MS   60000
@@ -20,6 +21,16 @@ static tac_comm_config copy(const tac_comm_config *in)
     memcpy(&c, in, n);
     c.struct_size = sizeof c;
     return c;
+}
+
+static tac_status check_emulate(tac_context *ctx, tac_comm_config *c)
+{
+    char why[320];
+    tac__emulate e;
+    if (c->emulate && !*c->emulate) c->emulate = NULL;
+    if (!c->emulate || tac__emulate_parse(c->emulate, &e, why, sizeof why))
+        return TAC_OK;
+    return tac_fail(ctx, TAC_ERR_ARG, "%s", why);
 }
 
 tac_status tac__config_fill(tac_context *ctx, const tac_comm_config *in,
@@ -42,6 +53,7 @@ tac_status tac__config_fill(tac_context *ctx, const tac_comm_config *in,
     if (c.progress != TAC_PROGRESS_CALLER && c.progress != TAC_PROGRESS_THREAD)
         return tac_fail(ctx, TAC_ERR_ARG, "there is no progress mode %d",
                         (int)c.progress);
+    TAC_TRY(check_emulate(ctx, &c));
     *out = c;
     return TAC_OK;
 }

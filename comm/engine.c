@@ -82,7 +82,7 @@ static int for_each(tac__engine *e, visit_fn *fn, void *arg)
 
 static int step_unless(tac_comm *c, void *except)
 {
-    return c != except && tac__comm_step(c);
+    return c != except && !c->outer_rank && tac__comm_step(c);
 }
 
 static int watch(tac_comm *c, void *arg)
@@ -108,9 +108,37 @@ int tac__engine_active(tac__engine *e)
     return atomic_load(&e->active);
 }
 
+int tac__engine_pin_busy(tac__engine *e, const tac_comm *except, tac_comm **out,
+                         int most)
+{
+    int n = 0;
+    pthread_mutex_lock(&e->lock);
+    for (tac_comm *c = e->list; c && n < most; c = c->engine_next) {
+        if (c == except || !atomic_load(&c->busy)) continue;
+        c->pins++;
+        out[n++] = c;
+    }
+    pthread_mutex_unlock(&e->lock);
+    return n;
+}
+
+void tac__engine_unpin(tac__engine *e, tac_comm *const *pinned, int n)
+{
+    if (n == 0) return;
+    pthread_mutex_lock(&e->lock);
+    for (int i = 0; i < n; i++) pinned[i]->pins--;
+    pthread_cond_broadcast(&e->unpinned);
+    pthread_mutex_unlock(&e->lock);
+}
+
 void tac__engine_activity(tac__engine *e, int change)
 {
     atomic_fetch_add(&e->active, change);
+}
+
+tac__bell *tac__engine_bell(tac__engine *e)
+{
+    return &e->work;
 }
 
 void tac__engine_notify(tac__engine *e)
@@ -132,7 +160,7 @@ static int step_threaded(tac_comm *c, void *arg)
     if (c->config.progress != TAC_PROGRESS_THREAD) return 0;
     if (tac__comm_step(c)) r->moved = 1;
     pthread_mutex_lock(&c->lock);
-    if (c->head) r->busy = c;
+    if (c->busy) r->busy = c;
     pthread_mutex_unlock(&c->lock);
     return 0;
 }

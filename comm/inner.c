@@ -24,7 +24,6 @@ tac_status tac__inner_begin(tac_req *outer, tac_req *inner)
     TAC_TRY(tac__alg_choose(c, inner, NULL, &inner->alg));
     inner->started = 1;
     inner->started_ns = inner->polled_ns = tac_clock_ns();
-    inner->turn_id = c->turns++;
     outer->inner = inner;
     outer->moved = 1;
     return inner->alg->start(inner);

@@ -10,6 +10,8 @@
 #include "tacit/clock.h"
 #include "tacit/trace.h"
 
+#define AT_ONCE 32
+
 /* What a rank contributes, encoded. Codecs count their own. */
 static size_t wire_bytes(const tac_req *req)
 {
@@ -18,14 +20,24 @@ static size_t wire_bytes(const tac_req *req)
                : req->bytes_logical;
 }
 
+/* Several at once: how many are under way together depends on who was how fast,
+ * and a later step with one more of them shall not allocate. */
+static void fill_store(tac_comm *c)
+{
+    for (int i = 0; i < AT_ONCE; i++) {
+        tac_req *req = malloc(sizeof *req);
+        if (!req) return;
+        req->next = c->store;
+        c->store = req;
+    }
+}
+
 tac_req *tac__req_new(tac_comm *c, const tac_req *want)
 {
+    if (!c->store) fill_store(c);
     tac_req *req = c->store;
-    if (req)
-        c->store = req->next;
-    else
-        req = malloc(sizeof *req);
     if (!req) return NULL;
+    c->store = req->next;
     *req = *want;
     if (!req->codec) req->bytes_wire = wire_bytes(req);
     req->older = c->live;
@@ -58,8 +70,8 @@ static void append(tac_comm *c, tac_req *req)
         c->tail->next = req;
     else
         c->head = req;
-    if (c->head == req) tac__engine_activity(c->engine, 1);
     c->tail = req;
+    tac__comm_activity(c);
 }
 
 tac_status tac__req_submit(tac_req *req, tac_req **out)
@@ -67,6 +79,7 @@ tac_status tac__req_submit(tac_req *req, tac_req **out)
     tac_comm *c = req->comm;
     const int first = c->head == NULL;
     req->seq = c->next_seq++;
+    tac__note_submitted(req);
     append(c, req);
     pthread_mutex_unlock(&c->lock);
     if (c->config.progress == TAC_PROGRESS_THREAD) {
@@ -79,26 +92,30 @@ tac_status tac__req_submit(tac_req *req, tac_req **out)
     return TAC_OK;
 }
 
-static void detach_head(tac_comm *c)
+static void detach(tac_comm *c, tac_req *req)
 {
-    c->head = c->head->next;
-    if (c->head) return;
-    c->tail = NULL;
-    tac__engine_activity(c->engine, -1);
+    if (tac__req_is_p2p(req)) {
+        tac__p2p_detach(c, req);
+        return;
+    }
+    TAC_ASSERT(c->head == req);
+    c->head = req->next;
+    if (!c->head) c->tail = NULL;
+    tac__comm_activity(c);
 }
 
 void tac__req_complete(tac_req *req, tac_status s)
 {
     tac_comm *c = req->comm;
     const uint64_t now = tac_clock_ns();
-    TAC_ASSERT(c->head == req);
     if (req->started) {
         req->alg->finish(req);
         tac_trace_span(c->ctx, TAC_LANE_COMM, tac_coll_name(req->coll),
                        req->started_ns, now, (int64_t)req->bytes_logical);
     }
     if (s == TAC_OK) tac__stats_count(req, now);
-    detach_head(c);
+    tac__note_completed(req, s, now);
+    detach(c, req);
     req->status = s;
     atomic_store(&req->done, 1);
     tac__bell_ring(c->bell); /* a thread of this rank may sleep for it */
@@ -107,11 +124,12 @@ void tac__req_complete(tac_req *req, tac_status s)
 void tac__req_fail_all(tac_comm *c)
 {
     while (c->head) tac__req_complete(c->head, tac__comm_status(c));
+    while (c->p2p.first) tac__req_complete(c->p2p.first, tac__comm_status(c));
 }
 
 void tac__req_orphan_all(tac_comm *c)
 {
-    if (c->head) tac__req_fail_all(c);
+    if (c->busy) tac__req_fail_all(c);
     for (tac_req *req = c->live; req; req = req->older) req->comm = NULL;
     while (c->store) {
         tac_req *req = c->store;
@@ -150,7 +168,8 @@ static void wait_until(tac_req *req, uint64_t until_ns, int timeout_ms)
             continue;
         }
         tac__comm_rest(c, &rest, req, drive, until_ns);
-        if (tac_clock_ns() >= until_ns) tac__report_timeout(req, timeout_ms);
+        if (until_ns != UINT64_MAX && tac_clock_ns() >= until_ns)
+            tac__report_timeout(req, timeout_ms);
     }
 }
 
@@ -172,12 +191,18 @@ tac_status tac_wait(tac_req *req, int timeout_ms)
 
 void tac__req_describe(const tac_req *req, char *buf, size_t bytes)
 {
-    char what[48] = "", tag[32] = "";
+    char what[64] = "", tag[32] = "", peer[32] = "";
+    const int sends = req->coll == TAC_COLL_SEND;
     if (req->coll != TAC_COLL_BARRIER)
         snprintf(what, sizeof what, " (%s x %zu, %zu bytes",
-                 tac_dtype_name(req->dtype), req->count, req->bytes_logical);
+                 tac_dtype_name(req->dtype), req->count,
+                 tac__req_is_p2p(req) ? req->count * req->esize
+                                      : req->bytes_logical);
+    if (tac__req_is_p2p(req))
+        snprintf(peer, sizeof peer, " %s rank %d", sends ? "to" : "from",
+                 req->root);
     if (req->tag && *what)
         snprintf(tag, sizeof tag, ", tag %" PRIu64, req->tag);
-    snprintf(buf, bytes, "%s #%" PRIu64 "%s%s%s", tac_coll_name(req->coll),
-             req->seq, what, tag, *what ? ")" : "");
+    snprintf(buf, bytes, "%s #%" PRIu64 "%s%s%s%s", tac_coll_name(req->coll),
+             req->seq, peer, what, tag, *what ? ")" : "");
 }

@@ -4,6 +4,17 @@
 
 #include "comm_impl.h"
 
+#define LINE ((size_t)64)
+/* The shortest message of any wire format (a block of 1024), in lines. */
+#define LEAST_MESSAGE ((size_t)2176)
+
+/* Room for the messages that an algorithm may have under way at least: ring 16,
+ * direct 6 a rank. */
+static size_t least_staging(size_t size)
+{
+    return (16 + 6 * size) * LEAST_MESSAGE;
+}
+
 tac_status tac__scratch_open(tac__scratch *s, int size, int p2p,
                              size_t staging_bytes)
 {
@@ -12,10 +23,13 @@ tac_status tac__scratch_open(tac__scratch *s, int size, int p2p,
     s->srcs = calloc(n, sizeof *s->srcs);
     if (!s->srcs) return TAC_ERR_NOMEM;
     if (!p2p) return TAC_OK;
-    s->ops = calloc(2 * n, sizeof *s->ops);
+    s->lanes = calloc(2 * n, sizeof *s->lanes);
     s->sigs = calloc(n + 1, sizeof *s->sigs);
-    s->staging = malloc(staging_bytes);
-    if (s->ops && s->sigs && s->staging) return TAC_OK;
+    s->staging_bytes =
+        staging_bytes > least_staging(n) ? staging_bytes : least_staging(n);
+    s->staging_bytes = (s->staging_bytes + LINE - 1) / LINE * LINE;
+    s->staging = aligned_alloc(LINE, s->staging_bytes);
+    if (s->lanes && s->sigs && s->staging) return TAC_OK;
     tac__scratch_close(s, 1);
     return TAC_ERR_NOMEM;
 }
@@ -23,7 +37,7 @@ tac_status tac__scratch_open(tac__scratch *s, int size, int p2p,
 void tac__scratch_close(tac__scratch *s, int healthy)
 {
     free(s->srcs);
-    free(s->ops);
+    free(s->lanes);
     if (healthy) {
         free(s->sigs);
         free(s->staging);

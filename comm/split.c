@@ -22,11 +22,13 @@ typedef struct packet {
 
 typedef struct split {
     tac_comm *parent;
-    tac_oob carrier;          /* over the parent */
-    int size, rank, *members; /* of my group: ranks in the parent */
+    const tac_comm_config *config; /* the children's */
+    tac_oob carrier;               /* over the parent */
+    int size, rank, *members;      /* of my group: ranks in the parent */
     packet mine, *all;
     void *op, *recv;
     size_t bytes;
+    uint64_t seq; /* of the parent's operations when it was called */
 } split;
 
 static tac_status start(void *arg, const void *send, void *recv, size_t bytes,
@@ -104,15 +106,27 @@ static void find_group(split *s, place *all, int color)
     }
 }
 
+/* A child writes its flight recorder beside its parent's. */
+static void name_dump(const split *s, int color, char *buf, size_t bytes,
+                      tac_comm_config *config)
+{
+    if (!config->dump) return;
+    snprintf(buf, bytes, "%s.split%llu-%d", config->dump,
+             (unsigned long long)s->seq, color);
+    config->dump = buf;
+}
+
 static tac_status make_child(split *s, int color, tac_comm **out)
 {
+    char dump[512];
     tac_comm *p = s->parent;
     const tac_oob oob = {sizeof oob, start, test, cancel, s};
-    tac_comm_config config = p->config;
+    tac_comm_config config = *s->config;
     if (color < 0) return TAC_OK;
+    name_dump(s, color, dump, sizeof dump, &config);
     /* The parent may have fallen back; the child chooses anew. */
-    return tac_comm_create_with(p->ctx, s->rank, s->size, &oob, p->offers,
-                                p->n_offers, &config, out);
+    return tac__comm_create(p->ctx, s->rank, s->size, &oob, p->offers,
+                            p->n_offers, &config, p, out);
 }
 
 static tac_status run(tac__boot *b, split *s, place mine, tac_comm **child)
@@ -136,11 +150,15 @@ static tac_status run(tac__boot *b, split *s, place mine, tac_comm **child)
     return st;
 }
 
-tac_status tac_comm_split(tac_comm *c, int color, int key, tac_comm **out)
+tac_status tac__comm_split(tac_comm *c, int color, int key,
+                           const tac_comm_config *config, tac_comm **out)
 {
     tac__boot b;
     tac_comm *child = NULL;
-    split s = {.parent = c, .carrier = tac__oob_over_comm(c)};
+    split s = {.parent = c,
+               .config = config,
+               .carrier = tac__oob_over_comm(c),
+               .seq = c->next_seq};
     TAC_TRY(tac__comm_status(c));
     TAC_TRY(tac__boot_init(&b, c->ctx, c->rank, c->size, &s.carrier,
                            c->config.timeout_ms));
@@ -154,4 +172,9 @@ tac_status tac_comm_split(tac_comm *c, int color, int key, tac_comm **out)
     }
     *out = child;
     return TAC_OK;
+}
+
+tac_status tac_comm_split(tac_comm *c, int color, int key, tac_comm **out)
+{
+    return tac__comm_split(c, color, key, &c->config, out);
 }

@@ -16,5 +16,7 @@ void tac__shared_close(void *state, int healthy);
 void tac__shared_abort(void *state, tac_status s, const char *text);
 tac_status tac__shared_poll(void *state, const char **text);
 struct tac__domain *tac__shared_domain(void *state);
+void tac__shared_tell(void *state, uint64_t word);
+uint64_t tac__shared_heard(void *state, int r);
 
 #endif

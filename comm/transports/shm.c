@@ -5,6 +5,7 @@
 
 #include "domain.h"
 #include "transports/builtin.h"
+#include "transports/channel.h"
 
 static int usable(const tac__boot *b, void *arg, const tac_comm_config *config,
                   char *why, size_t bytes)
@@ -29,11 +30,19 @@ const tac_transport tac__transport_shm = {
     .abi = TAC_ABI,
     .name = "shm",
     .doc = "processes of one host, through shared memory without a name",
-    .flags = TAC_TRANSPORT_SHARED,
+    .flags = TAC_TRANSPORT_SHARED | TAC_TRANSPORT_P2P | TAC_TRANSPORT_TELLS |
+             TAC_TRANSPORT_CLEAN,
     .usable = usable,
     .open = open_shm,
     .close = tac__shared_close,
     .abort = tac__shared_abort,
     .poll = tac__shared_poll,
     .domain = tac__shared_domain,
+    .max_message = (size_t)1 << 30,
+    .isend = tac__channel_isend,
+    .irecv = tac__channel_irecv,
+    .test = tac__channel_test,
+    .cancel = tac__channel_cancel,
+    .tell = tac__shared_tell,
+    .heard = tac__shared_heard,
 };

@@ -3,6 +3,7 @@
 
 #include "domain.h"
 #include "transports/builtin.h"
+#include "transports/channel.h"
 
 void tac__shared_close(void *state, int healthy)
 {
@@ -18,6 +19,18 @@ void tac__shared_abort(void *state, tac_status s, const char *text)
 tac_status tac__shared_poll(void *state, const char **text)
 {
     return tac__domain_poll(state, text);
+}
+
+void tac__shared_tell(void *state, uint64_t word)
+{
+    const tac__domain *d = state;
+    atomic_store_explicit(&d->line[d->rank]->doing, word, memory_order_relaxed);
+}
+
+uint64_t tac__shared_heard(void *state, int r)
+{
+    const tac__domain *d = state;
+    return atomic_load_explicit(&d->line[r]->doing, memory_order_relaxed);
 }
 
 struct tac__domain *tac__shared_domain(void *state)
@@ -49,11 +62,19 @@ const tac_transport tac__transport_thread = {
     .abi = TAC_ABI,
     .name = "thread",
     .doc = "threads of one process, through its memory",
-    .flags = TAC_TRANSPORT_SHARED,
+    .flags = TAC_TRANSPORT_SHARED | TAC_TRANSPORT_P2P | TAC_TRANSPORT_TELLS |
+             TAC_TRANSPORT_CLEAN,
     .usable = usable,
     .open = open_thread,
     .close = tac__shared_close,
     .abort = tac__shared_abort,
     .poll = tac__shared_poll,
     .domain = tac__shared_domain,
+    .max_message = (size_t)1 << 30,
+    .isend = tac__channel_isend,
+    .irecv = tac__channel_irecv,
+    .test = tac__channel_test,
+    .cancel = tac__channel_cancel,
+    .tell = tac__shared_tell,
+    .heard = tac__shared_heard,
 };

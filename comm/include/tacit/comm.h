@@ -16,9 +16,13 @@
  * - Waits are bounded. After a failure the communicator is poisoned: each later
  *   call returns the first error at once; tac_comm_destroy still works. If a
  *   request failed, its buffers stay in use until tac_comm_destroy returned.
- * - Sums are formed in rank order 0..p-1 on every host transport, so every
- *   transport and chunk size gives the same bits, and all ranks get identical
- *   bits. f16 and bf16 are accumulated in f32 and rounded once, at the end.
+ *   (Over mpi a send that MPI has begun can't be taken back: after a failure
+ *   leave buffers mapped until the process ends. tac_mem_alloc's are.)
+ * - All ranks get identical bits. In shared memory, and everywhere under
+ *   `deterministic`, sums are formed in rank order 0..p-1, so transport, chunk
+ *   size and placement change nothing; the algorithms on messages have orders
+ *   of their own (docs/comm.md has the table). f16 and bf16 are accumulated in
+ *   f32 and rounded once, at the end (hierarchical: once a level).
  * - Counts are in elements. count 0 and one rank work everywhere.
  *
  * Thread-safety: one thread at a time a communicator, except tac_comm_abort,
@@ -84,8 +88,9 @@ typedef struct tac_comm_config {
                           < 0: never */
     tac_progress progress;
     int deterministic;      /* only algorithms that add in flat rank order */
-    size_t staging_bytes;   /* of copies in flight, a rank; 0: 2 MiB; at least
-                               4 KiB are used */
+    size_t staging_bytes;   /* of copies in flight, a rank; 0: 2 MiB. In shared
+                               memory it is four slots, each at least 2176
+                               bytes for every rank; elsewhere at least 4 KiB */
     size_t message_bytes;   /* longest single message between processes (mpi);
                                0: 1 GiB; at least 4 KiB */
     int check;              /* 1: compare every collective's signature on all
@@ -187,9 +192,11 @@ TAC_API void tac_comm_destroy(tac_comm *comm);
 TAC_API int tac_comm_rank(const tac_comm *comm);
 TAC_API int tac_comm_size(const tac_comm *comm);
 TAC_API tac_context *tac_comm_context(const tac_comm *comm);
-/* "self", "thread", "shm", "mpi". */
+/* "self", "thread", "shm", "mpi", "ucx"; "emulated": one of these behind an
+ * emulated network (transport_why says which). */
 TAC_API const char *tac_comm_transport_name(const tac_comm *comm);
-/* Why: "8 ranks on one host", for banners. Owned by the communicator. */
+/* Why, and through what where the transport can tell: "8 processes on 4 hosts,
+ * through tcp/eth0", for banners. Owned by the communicator. */
 TAC_API const char *tac_comm_transport_why(const tac_comm *comm);
 /* Number of hosts (groups of ranks that could share memory); 1 or more. */
 TAC_API int tac_comm_hosts(const tac_comm *comm);
@@ -207,7 +214,8 @@ typedef struct tac_coll_opt {
     void *stream;       /* device stream; NULL (host memory) for now */
     double prescale;    /* each element is multiplied before the reduction: in
                            f32 for f32, f16 and bf16, in f64 for f64 and
-                           integers (truncated, clamped to 64 bits) */
+                           integers (truncated, clamped to 64 bits). Scales
+                           must be equal on all ranks */
     double postscale;   /* the result is, likewise, before it is rounded */
     int wire_dtype;     /* TAC_WIRE_SAME; for f32 elements also TAC_F16 or
                            TAC_BF16: what travels, see tacit/codec.h */

@@ -19,6 +19,8 @@ struct tac__domain; /* shared memory seen by all ranks */
 
 #define TAC_TRANSPORT_SHARED 1u
 #define TAC_TRANSPORT_P2P    2u
+#define TAC_TRANSPORT_TELLS  4u /* tell is a store: done for every operation */
+#define TAC_TRANSPORT_CLEAN  8u /* no buffer is touched after close, ever */
 
 /* Two independent streams of messages between each pair of ranks. */
 enum {
@@ -55,17 +57,37 @@ typedef struct tac_transport {
      * bytes is at most max_message and equal on both sides (else MISMATCH or
      * PEER on a side that can tell). Any number may be under way. */
     size_t max_message;
+    size_t far_piece; /* the best length of one of many messages between hosts;
+                         0: long ones are as good */
     tac_status (*isend)(void *state, int peer, int channel, const void *buf,
                         size_t bytes, void **op);
     tac_status (*irecv)(void *state, int peer, int channel, void *buf,
                         size_t bytes, void **op);
     /* OK: *op is complete, released and NULL (a NULL *op is complete). */
     tac_status (*test)(void *state, void **op);
+    /* The same of n operations at once, where that is cheaper: those that are
+     * complete become NULL; a failure is left for test to say whose it is.
+     * NULL: test is cheap. */
+    tac_status (*test_many)(void *state, void **const *ops, int n);
     /* Gives *op up after a failure, without waiting. */
     void (*cancel)(void *state, void **op);
     /* P2P: sleeps until something may have arrived, at most ns; NULL: the
      * caller sleeps a little and tests again. */
     void (*sleep)(void *state, uint64_t ns);
+    /* P2P, may be NULL: when (tac_clock_ns) something is known to arrive, or
+     * wants to be taken on by a test; 0: nothing is known. */
+    uint64_t (*due)(void *state);
+
+    /* Both may be NULL: what ranks are doing, for each other's reports. tell:
+     * publishes this rank's word (comm's own coding); without the TELLS flag it
+     * is called only when an operation stalls and before abort. heard: what
+     * rank r has told last; 0: nothing. Any thread; neither blocks. */
+    void (*tell)(void *state, uint64_t word);
+    uint64_t (*heard)(void *state, int r);
+
+    /* What it moves bytes with, for banners: "tcp/eth0, sysv/memory". May be
+     * NULL. */
+    void (*describe)(void *state, char *buf, size_t bytes);
 
     /* The offer's `arg` is shared by a communicator and its children: each
      * holds one reference. NULL where arg needs none. */
@@ -81,7 +103,7 @@ typedef struct tac_transport_offer {
 
 /* tac_comm_create_oob with more transports: `offers` has `n` entries, borrowed
  * for the call (args are retained). "auto" prefers self, thread, shm, then
- * these in order. */
+ * these in order, then ucx. */
 TAC_API tac_status tac_comm_create_with(tac_context *ctx, int rank, int size,
                                         const tac_oob *oob,
                                         const tac_transport_offer *offers,

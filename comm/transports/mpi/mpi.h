@@ -23,13 +23,17 @@ typedef struct tac__mpi_world {
     pthread_mutex_t *lock; /* the context's; NULL under MPI_THREAD_MULTIPLE */
 } tac__mpi_world;
 
+/* What a rank tells all others: that it gives up (status < 0, text), or only
+ * what it is doing (INPROGRESS). */
 typedef struct tac__mpi_news {
+    uint64_t doing; /* tac_transport.tell's word; 0: none */
     int32_t status;
-    char text[TAC__TEXT - 4];
+    char text[TAC__ERROR];
 } tac__mpi_news;
 
 typedef struct tac__mpi_message {
     MPI_Request request;
+    int failed;                    /* seen by test_many */
     struct tac__mpi_message *next; /* in the store */
 } tac__mpi_message;
 
@@ -40,9 +44,12 @@ typedef struct tac__mpi_link {
     int *peer; /* [size] rank in the world */
     tac__mpi_message *store;
     uint64_t polled_ns;
-    tac__mpi_news told;   /* by a peer */
-    tac__mpi_news tell;   /* to all */
-    MPI_Request *telling; /* [size] */
+    tac__mpi_news told;     /* by a peer */
+    tac__mpi_news tell;     /* to all */
+    tac__mpi_news say;      /* the same of a rank that goes on */
+    MPI_Request *telling;   /* [size] */
+    MPI_Request *saying;    /* [size] */
+    _Atomic uint64_t *word; /* [size] latest doing that was heard */
     _Atomic int aborting;
 } tac__mpi_link;
 
@@ -57,10 +64,12 @@ int tac__mpi_alive(void);
 
 extern const tac_transport tac__transport_mpi;
 
-/* Telling the peers that a rank gives up (mpi_news.c). */
+/* Telling the peers that a rank gives up, or what it waits in (mpi_news.c). */
 void tac__mpi_tell(void *state, tac_status s, const char *text);
 tac_status tac__mpi_hear(void *state, const char **text);
-/* 1: what was told has left; 0: not within 100 ms. */
+void tac__mpi_say(void *state, uint64_t word);
+uint64_t tac__mpi_word(void *state, int r);
+/* 1: all that was told has left; 0: not within 100 ms. */
 int tac__mpi_flush(tac__mpi_link *l);
 
 /* The bootstrap's all-gather over the world (mpi_boot.c). */
