@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tacit/codec.h"
+
 #define AT(field) offsetof(tac_train_config, field)
 
 static const tac_option table[] = {
@@ -37,7 +39,10 @@ static const tac_option table[] = {
     {"transport", TAC_OPT_ENUM, "auto", NULL,
      "how ranks exchange data: auto is thread for --ranks, shm for processes "
      "of one host, mpi between hosts",
-     AT(transport), 0, 0, "auto|thread|shm|mpi", NULL},
+     AT(transport), 0, 0, "auto|thread|shm|mpi|ucx", NULL},
+    {"emulate", TAC_OPT_STR, NULL, NULL,
+     "an emulated network between virtual hosts", AT(emulate), 0, 0,
+     "hosts=4,rate=1gbit,delay=10ms", NULL},
     {"progress", TAC_OPT_ENUM, "caller", NULL,
      "who drives communication: the training thread, or a thread of its own",
      AT(progress), 0, 0, "caller|thread", NULL},
@@ -50,6 +55,10 @@ static const tac_option table[] = {
     {"first-bucket-mb", TAC_OPT_F64, "1", "MiB",
      "size of the bucket that is ready first", AT(first_bucket_mb), 1e-6, 1e6,
      NULL, NULL},
+    {"compress", TAC_OPT_STR, "none", NULL,
+     "what gradients travel as; options follow after commas (ef, noef, "
+     "start=N, ...; see docs/comm.md)",
+     AT(compress), 0, 0, "none|fp16|bf16|int8|topk:F|powersgd:R", NULL},
     {"deterministic", TAC_OPT_BOOL, "false", NULL,
      "same bits for every transport, bucket size and order of arrival",
      AT(deterministic), 0, 0, NULL, NULL},
@@ -118,6 +127,9 @@ static const tac_option table[] = {
     {"trace", TAC_OPT_STR, NULL, NULL,
      "write a Chrome trace of all ranks (chrome://tracing, Perfetto)",
      AT(trace), 0, 0, "FILE", NULL},
+    {"record", TAC_OPT_STR, NULL, NULL,
+     "write when gradients become ready, for comm_bench --replay", AT(record),
+     0, 0, "FILE", NULL},
     {"json", TAC_OPT_STR, NULL, NULL, "write the summary to FILE", AT(json), 0,
      0, "FILE", NULL},
     {"log-every", TAC_OPT_INT, "50", "steps",
@@ -195,16 +207,31 @@ static tac_status check_path(tac_context *ctx, const char *option,
                     "--%s is empty; give a path, or leave it out", option);
 }
 
+static tac_status check_compress(tac_context *ctx, const tac_train_config *c)
+{
+    tac_codec *codec = NULL;
+    const tac_status s = tac_codec_create(ctx, c->compress, &codec);
+
+    tac_codec_destroy(codec);
+    return s == TAC_ERR_ARG ? TAC_ERR_CONFIG : s;
+}
+
 tac_status tac_train_config_resolve(tac_context *ctx, tac_train_config *c,
                                     int world)
 {
     TAC_TRY(check_path(ctx, "run-dir", c->run_dir));
     TAC_TRY(check_path(ctx, "json", c->json));
     TAC_TRY(check_path(ctx, "trace", c->trace));
+    TAC_TRY(check_path(ctx, "record", c->record));
     TAC_TRY(check_eval_every(ctx, c->eval_every));
+    TAC_TRY(check_compress(ctx, c));
     if (c->steps == 0 && c->epochs <= 0)
         return tac_fail(ctx, TAC_ERR_CONFIG,
                         "nothing to do: give --epochs above 0, or --steps");
+    if (c->record && !strcmp(c->sync, "none"))
+        return tac_fail(ctx, TAC_ERR_CONFIG,
+                        "--record needs gradients that are averaged: leave "
+                        "out --sync none");
     if (c->nesterov && c->momentum <= 0)
         return tac_fail(ctx, TAC_ERR_CONFIG,
                         "--nesterov needs --momentum above 0");

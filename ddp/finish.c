@@ -1,6 +1,7 @@
 /* The end of a run: totals over all ranks, and one trace of all ranks. */
 #include "run.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ static void fill_names(tac__run *run)
     s->device = tac_device_name(run->replica->device);
     s->precision = "fp32";
     s->sync = c->sync;
-    s->compress = "none";
+    s->compress = c->compress;
     s->optimizer = c->optimizer;
     s->world = run->rank->world;
     s->hosts = tac_comm_hosts(run->rank->comm);
@@ -114,32 +115,75 @@ tac_status tac__run_summarize(tac__run *run)
 /* ---- trace ----------------------------------------------------------------
  */
 
-static tac_status gather_sizes(tac_comm *comm, int64_t mine, int64_t *all)
+/* Receives the text of rank r, malloc'd. What it can't hold the others would
+ * send in vain, so there it ends for all. */
+static tac_status receive_text(tac_comm *comm, int r, char **out)
 {
+    uint64_t bytes = 0;
     tac_req *req = NULL;
+    char *text;
 
-    TAC_TRY(tac_allgather(comm, &mine, all, 1, TAC_I64, NULL, &req));
-    return tac_wait(req, 0);
+    TAC_TRY(tac_recv(comm, &bytes, sizeof bytes, TAC_U8, r, NULL, &req));
+    TAC_TRY(tac_wait(req, 0));
+    text = malloc((size_t)bytes + 1);
+    if (!text) {
+        tac_comm_abort(comm, "no memory for the trace");
+        return tac_fail(tac_comm_context(comm), TAC_ERR_NOMEM,
+                        "no memory for %llu bytes of trace of rank %d",
+                        (unsigned long long)bytes, r);
+    }
+    tac_status s = tac_recv(comm, text, (size_t)bytes, TAC_U8, r, NULL, &req);
+    if (s >= 0) s = tac_wait(req, 0);
+    text[bytes] = '\0';
+    if (s < 0) {
+        free(text);
+        return s;
+    }
+    *out = text;
+    return TAC_OK;
 }
 
-/* Rank 0 writes the events of all ranks, of which `block` bytes each are in
- * `all`. */
-static tac_status write_merged(tac__run *run, const char *all, int64_t block)
+static tac_status send_text(tac_comm *comm, const char *text)
+{
+    const uint64_t bytes = strlen(text);
+    tac_req *req[2] = {NULL, NULL};
+
+    TAC_TRY(tac_send(comm, &bytes, sizeof bytes, TAC_U8, 0, NULL, &req[0]));
+    TAC_TRY(tac_send(comm, text, bytes, TAC_U8, 0, NULL, &req[1]));
+    TAC_TRY(tac_wait(req[0], 0));
+    return tac_wait(req[1], 0);
+}
+
+static void append(FILE *f, const char *text, int *written)
+{
+    if (!f || !text[0]) return;
+    fprintf(f, "%s%s", (*written)++ ? ",\n" : "", text);
+}
+
+/* Rank 0 writes the events of all ranks, one rank's after the other's; also
+ * without a file it takes what the others send. */
+static tac_status write_merged(tac__run *run, const char *mine)
 {
     FILE *f = fopen(run->config->trace, "w");
+    const int error = errno;
     int written = 0;
 
+    if (f) fputs("{\"traceEvents\":[\n", f);
+    append(f, mine, &written);
+    for (int r = 1; r < run->rank->world; r++) {
+        char *text = NULL;
+        const tac_status s = receive_text(run->rank->comm, r, &text);
+        if (s < 0) {
+            if (f) fclose(f);
+            return s;
+        }
+        append(f, text, &written);
+        free(text);
+    }
     if (!f)
         return tac_fail(run->rank->ctx, TAC_ERR_IO,
-                        "cannot write the trace %s: %m; check --trace",
-                        run->config->trace);
-    fputs("{\"traceEvents\":[\n", f);
-    for (int r = 0; r < run->rank->world; r++) {
-        const char *text = all + (size_t)r * (size_t)block;
-
-        if (!text[0]) continue;
-        fprintf(f, "%s%s", written++ ? ",\n" : "", text);
-    }
+                        "cannot write the trace %s: %s; check --trace",
+                        run->config->trace, strerror(error));
     fputs("\n]}\n", f);
     if (fclose(f) != 0)
         return tac_fail(run->rank->ctx, TAC_ERR_IO,
@@ -148,41 +192,16 @@ static tac_status write_merged(tac__run *run, const char *all, int64_t block)
     return TAC_OK;
 }
 
-/* Every rank's text, padded with zeros to the longest, on every rank: simple,
- * and a trace is no part of a measured run. */
-static tac_status gather_texts(tac__run *run, const char *mine, int64_t block)
-{
-    const size_t n = (size_t)block, world = (size_t)run->rank->world;
-    char *padded = calloc(n, 1), *all = calloc(n * world, 1);
-    tac_req *req = NULL;
-    tac_status s = TAC_ERR_NOMEM;
-
-    if (padded && all) {
-        memcpy(padded, mine, strlen(mine));
-        s = tac_allgather(run->rank->comm, padded, all, n, TAC_U8, NULL, &req);
-        if (s >= 0) s = tac_wait(req, 0);
-        if (s >= 0 && run->rank->rank == 0) s = write_merged(run, all, block);
-    }
-    free(padded);
-    free(all);
-    return s;
-}
-
 tac_status tac__run_write_trace(tac__run *run)
 {
-    int64_t *sizes, block = 1;
     char *mine = NULL;
-    tac_status s;
+    tac_status made, s;
 
     if (!run->config->trace) return TAC_OK;
-    sizes = calloc((size_t)run->rank->world, sizeof *sizes);
-    s = sizes ? tac_trace_events_json(run->rank->ctx, &mine) : TAC_ERR_NOMEM;
-    if (s >= 0)
-        s = gather_sizes(run->rank->comm, (int64_t)strlen(mine) + 1, sizes);
-    for (int r = 0; s >= 0 && r < run->rank->world; r++)
-        if (sizes[r] > block) block = sizes[r];
-    if (s >= 0) s = gather_texts(run, mine, block);
-    free(sizes);
+    made = tac_trace_events_json(run->rank->ctx, &mine);
+    const char *text = made < 0 ? "" : mine;
+    s = run->rank->rank == 0 ? write_merged(run, text)
+                             : send_text(run->rank->comm, text);
     free(mine);
-    return s;
+    return s < 0 ? s : made;
 }

@@ -2,6 +2,7 @@
  * what a person who writes the loop himself would write as well. */
 #include "replica_impl.h"
 
+#include "record.h"
 #include "tacit/clock.h"
 #include "tacit/ops.h"
 #include "tacit/trace.h"
@@ -56,18 +57,21 @@ tac_status tac_replica_step(tac_replica *r, const tac_batch *batch,
     uint64_t since = tac_clock_ns();
     tac_xent xent;
 
+    if (micro->first) tac__record_begin(r->record);
     TAC_TRY(forward(r, batch, &step, &xent));
     lap(r, "forward", &since, &r->times.forward_s);
     r->hook_s = 0;
     if (r->reducer)
         TAC_TRY(tac_reducer_begin(r->reducer, micro->last, 1)); /* 5 */
-    TAC_TRY(tac_tape_backward(r->tape, xent.loss, scale));      /* 6 */
+    tac__record_backward(r->record);
+    TAC_TRY(tac_tape_backward(r->tape, xent.loss, scale)); /* 6 */
     lap(r, "backward", &since, &r->times.backward_s);
     r->times.backward_s -= r->hook_s;
     if (r->reducer) TAC_TRY(tac_reducer_finish(r->reducer, 0)); /* 7 */
     since = tac_clock_ns();
     if (micro->last) TAC_TRY(update(r));
     lap(r, "update", &since, &r->times.update_s);
+    if (micro->last) tac__record_end(r->record);
     return TAC_OK;
 }
 

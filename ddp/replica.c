@@ -2,10 +2,13 @@
  * all ranks do together. */
 #include "replica_impl.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "record.h"
 #include "tacit/clock.h"
 
 /* ---- local -------------------------------------------------------------- */
@@ -88,7 +91,9 @@ void tac_replica_close(tac_replica *r)
     if (!r) return;
     tac_optimizer_destroy(r->optimizer);
     tac_reducer_destroy(r->reducer);
+    tac_codec_destroy(r->codec);
     tac__history_destroy(r);
+    tac__record_destroy(r->record);
     free(r->places);
     tac_tape_destroy(r->tape);
     tac_model_destroy(r->model);
@@ -142,6 +147,30 @@ static void describe(const tac_replica *r, tac_param_desc *desc)
     }
 }
 
+/* What --compress leaves open and the length of a run decides: topk sends small
+ * parameters whole and begins with more elements, as is the practice, or it
+ * falls behind by points in a few epochs. */
+static void complete_codec(const char *given, uint64_t steps, char *out,
+                           size_t bytes)
+{
+    const int topk = strncmp(given, "topk:", 5) == 0;
+    char warmup[40] = "";
+
+    if (topk && !strstr(given, ",warmup="))
+        snprintf(warmup, sizeof warmup, ",warmup=%" PRIu64, steps / 10);
+    snprintf(out, bytes, "%s%s%s", given,
+             topk && !strstr(given, ",min=") ? ",min=32768" : "", warmup);
+}
+
+static tac_status make_codec(tac_replica *r, uint64_t steps)
+{
+    char spec[256];
+
+    complete_codec(r->config->compress, steps, spec, sizeof spec);
+    TAC_TRY(tac_codec_create(r->ctx, spec, &r->codec));
+    return tac_reducer_set_codec(r->reducer, r->codec);
+}
+
 static tac_status make_reducer(tac_replica *r)
 {
     tac_reducer_config rc = TAC_REDUCER_CONFIG_INIT;
@@ -168,6 +197,8 @@ static tac_status on_ready(void *arg, size_t param, tac_queue *queue)
 {
     tac_replica *r = arg;
     const uint64_t begin = tac_clock_ns();
+
+    tac__record_ready(r->record, r->places[param], begin);
     const tac_status s = tac_reducer_ready(r->reducer, r->places[param], queue);
 
     r->hook_s += (double)(tac_clock_ns() - begin) * 1e-9;
@@ -179,6 +210,7 @@ static tac_status on_unused(void *arg, size_t param, tac_queue *queue)
     tac_replica *r = arg;
 
     (void)queue;
+    tac__record_ready(r->record, r->places[param], tac_clock_ns());
     return tac_reducer_unused(r->reducer, r->places[param]);
 }
 
@@ -234,8 +266,11 @@ tac_status tac_replica_connect(tac_replica *r, uint64_t total_steps)
     TAC_TRY(lay_out(r));
     if (strcmp(r->config->sync, "none")) {
         TAC_TRY(make_reducer(r));
+        TAC_TRY(make_codec(r, total_steps));
         TAC_TRY(make_hooks(r));
     }
+    if (r->config->record && tac_comm_rank(r->comm) == 0)
+        TAC_TRY(tac__record_create(r, &r->record));
     TAC_TRY(tac_params_init(r->params, r->config->seed));
     TAC_TRY(broadcast_params(r));
     return make_optimizer(r, total_steps);

@@ -78,6 +78,13 @@ static void print_buckets(const tac__run *run)
     printf("%s of gradients\n", n > 8 ? " ..." : "");
 }
 
+static void print_codec(const tac__run *run)
+{
+    const tac_codec *codec = run->replica->codec;
+
+    if (codec) printf("  compress   %s\n", tac_codec_spec(codec));
+}
+
 void tac__report_banner(tac__run *run)
 {
     if (!speaks(run)) return;
@@ -89,6 +96,7 @@ void tac__report_banner(tac__run *run)
            run->config->accumulate > 1 ? " and micro-step" : "",
            run->config->global_batch, run->epoch_steps, run->total_steps);
     print_buckets(run);
+    print_codec(run);
     fflush(stdout);
 }
 
@@ -260,5 +268,6 @@ void tac__report_files(tac__run *run)
                c->run_dir);
     if (c->json) printf("summary in %s\n", c->json);
     if (c->trace) printf("trace in %s\n", c->trace);
+    if (c->record) printf("recording in %s\n", c->record);
     fflush(stdout);
 }

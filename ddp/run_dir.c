@@ -1,6 +1,7 @@
 /* The run folder: config.ini when the run starts, metrics.jsonl while it
  * goes, summary.json at its end. Rank 0 alone writes. */
 #include "run.h"
+#include "record.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -76,6 +77,7 @@ tac_status tac__run_dir_open(tac__run *run)
     if (run->rank->rank != 0 || run->config->dry_run) return TAC_OK;
     TAC_TRY(try_file(run, "json", run->config->json));
     TAC_TRY(try_file(run, "trace", run->config->trace));
+    TAC_TRY(try_file(run, "record", run->config->record));
     if (!run->config->run_dir) return TAC_OK;
     if (make_dirs(run->config->run_dir) != 0)
         return tac_fail(run->rank->ctx, TAC_ERR_IO,
@@ -108,6 +110,8 @@ tac_status tac__run_dir_finish(tac__run *run)
     }
     if (s >= 0 && c->json)
         s = tac_summary_write(run->rank->ctx, &run->summary, c->json);
+    if (s >= 0 && run->replica->record)
+        s = tac__record_write(run->replica->record, c->record);
     return s;
 }
 

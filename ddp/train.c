@@ -106,6 +106,35 @@ static tac_status test(tac__run *run)
     return TAC_OK;
 }
 
+/* Verdicts to which all ranks come together. Any other failure between two
+ * agreements is this rank's own, and the others must not wait for it. */
+static int is_shared(tac_status s)
+{
+    return s >= 0 || s == TAC_ERR_DIVERGED || s == TAC_ERR_INCOMPLETE ||
+           s == TAC_ERR_MISMATCH || s == TAC_ERR_INTERRUPTED;
+}
+
+static tac_status leave(tac__run *run, tac_status s)
+{
+    tac_comm *comm = run->rank->comm;
+    char why[256];
+
+    if (is_shared(s) || tac_comm_error(comm, NULL, 0) < 0) return s;
+    tac_context_error(run->rank->ctx, why, sizeof why);
+    tac_comm_abort(comm, *why ? why : tac_status_text(s));
+    return s;
+}
+
+/* From here to the end of the loop nobody agrees on how it goes. */
+static tac_status run_all(tac__run *run)
+{
+    TAC_TRY(tac__run_epochs(run));
+    TAC_TRY(test(run));
+    run->summary.wall_s = tac_clock_s() - run->begin_s;
+    if (run->replica->reducer) TAC_TRY(tac_replica_verify_equal(run->replica));
+    return tac__run_summarize(run);
+}
+
 static tac_status train(tac__run *run)
 {
     TAC_TRY(set_up(run));
@@ -117,11 +146,7 @@ static tac_status train(tac__run *run)
     if (run->rank->rank == 0 || !run->rank->shared_data)
         run->rank->catch_signals();
     run->begin_s = tac_clock_s();
-    TAC_TRY(tac__run_epochs(run));
-    TAC_TRY(test(run));
-    run->summary.wall_s = tac_clock_s() - run->begin_s;
-    if (run->replica->reducer) TAC_TRY(tac_replica_verify_equal(run->replica));
-    TAC_TRY(tac__run_summarize(run));
+    TAC_TRY(leave(run, run_all(run)));
     tac__report_result(run);
     run->rank->capture->armed = 1;
     TAC_TRY(agree(run, tac__run_write_trace(run)));

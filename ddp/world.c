@@ -45,6 +45,7 @@ tac_comm_config tac__world_comm_config(const tac_train_config *c)
     tac_comm_config cc = TAC_COMM_CONFIG_INIT;
 
     cc.transport = c->transport;
+    cc.emulate = c->emulate;
     cc.timeout_ms = (int)(c->timeout_s * 1000);
     cc.stall_warn_ms = (int)(c->stall_warn_s * 1000);
     cc.deterministic = c->deterministic;

@@ -15,6 +15,7 @@
 
 #include <stdint.h>
 
+#include "tacit/codec.h"
 #include "tacit/comm.h"
 #include "tacit/loader.h"
 #include "tacit/model.h"
@@ -47,12 +48,14 @@ typedef struct tac_replica {
     tac_model *model;
     tac_tape *tape;
     tac_reducer *reducer; /* NULL: replicas are not averaged */
+    tac_codec *codec;     /* of the reducer; NULL: f32 travels */
     tac_optimizer *optimizer;
     tac_schedule schedule;
     uint64_t attempts; /* optimizer steps tried */
     tac_replica_times times;
     size_t *places; /* of each parameter in the arena, the reducer's index */
     struct tac__history *history; /* losses on their way to the host */
+    struct tac__record *record;   /* of ready times; NULL: none */
     double hook_s;                /* in grad-ready hooks of this backward */
 } tac_replica;
 

@@ -25,9 +25,11 @@ typedef struct tac_train_config {
     const char *device;
     const char *isa; /* NULL: best; "ref", "avx2", "avx512", "onednn" */
     const char *transport;
+    const char *emulate;               /* an emulated network; NULL: none */
     const char *progress;              /* "caller", "thread" */
     const char *sync;                  /* "grad", "none" */
     double bucket_mb, first_bucket_mb; /* MiB */
+    const char *compress;              /* "none", or as in tacit/codec.h */
     int deterministic;
     int64_t timeout_s, stall_warn_s;
 
@@ -53,6 +55,7 @@ typedef struct tac_train_config {
     /* What is written. */
     const char *run_dir; /* NULL: nothing is kept */
     const char *trace;   /* Chrome trace of all ranks; NULL: none */
+    const char *record;  /* gradient-ready times; NULL: none */
     const char *json;    /* a copy of summary.json; NULL: none */
     int64_t log_every;   /* steps between lines of metrics.jsonl */
     int quiet;
