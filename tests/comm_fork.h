@@ -5,6 +5,7 @@
 #define COMM_FORK_H
 
 #include <signal.h>
+#include <stdlib.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -108,6 +109,40 @@ static inline void with_processes(int size, const tac_comm_config *config,
             CHECK_MSG(WIFEXITED(st) && WEXITSTATUS(st) == 0,
                       "rank %d of %d ended with 0x%x", r, size, st);
     }
+}
+
+/* Can two processes have this transport here? Says so if not. */
+static inline int can_fork_over(const char *transport, board *b)
+{
+    int can = 1;
+    pid_t pid[2];
+    if (TESTS_SLOW && strcmp(transport, "ucx") == 0) {
+        printf("skipped: the leak checker stumbles over UCX's threads\n");
+        return 0;
+    }
+    memset(b, 0, sizeof *b);
+    fflush(NULL);
+    for (int r = 0; r < 2; r++) {
+        pid[r] = fork();
+        if (pid[r] != 0) continue;
+        fork_rank f = {.board = b, .rank = r, .size = 2};
+        const tac_oob oob = {sizeof oob, fork_start, fork_test, fork_cancel,
+                             &f};
+        tac_comm_config config = TAC_COMM_CONFIG_INIT;
+        tac_context *ctx = rank_context(r, 2);
+        tac_comm *c = NULL;
+        config.transport = transport;
+        const tac_status s = tac_comm_create_oob(ctx, r, 2, &oob, &config, &c);
+        tac_comm_destroy(c);
+        tac_context_destroy(ctx);
+        _Exit(s == TAC_OK ? 0 : TAC_CHECK_SKIP_CODE);
+    }
+    for (int r = 0; r < 2; r++) {
+        int st = 0;
+        if (waitpid(pid[r], &st, 0) != pid[r] || st != 0) can = 0;
+    }
+    if (!can) printf("skipped: no transport %s here\n", transport);
+    return can;
 }
 
 static inline board *board_create(void)

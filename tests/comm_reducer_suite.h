@@ -352,6 +352,14 @@ static inline void bits_oracle(env *e, const float *got)
     }
 }
 
+/* Message algorithms may add in another order for another size. */
+static inline int adds_in_rank_order(const tac_comm *comm)
+{
+    const char *name = tac_comm_transport_name(comm);
+    return tac_comm_config_of(comm)->deterministic ||
+           (strcmp(name, "mpi") != 0 && strcmp(name, "ucx") != 0);
+}
+
 /* Real-valued gradients: the same bits for every memory, order of readiness and
  * bucket size, before and after the rebuild, and on all ranks. */
 static inline void test_same_bits(env *e)
@@ -1199,7 +1207,7 @@ static inline void suite_run(tac_comm *comm, int race, int rounds)
     env e = env_make(comm);
     test_means(&e);
     test_exact_means(&e);
-    test_same_bits(&e);
+    if (adds_in_rank_order(comm)) test_same_bits(&e);
     test_accumulation(&e);
     test_no_sync_differs(&e);
     test_rebuild(&e);

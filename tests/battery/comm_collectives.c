@@ -80,35 +80,10 @@ static void two_threads(tac_comm *comm, void *arg)
     tac_comm_destroy(child);
 }
 
-/* Every kernel table that runs here gives the bits of the reference. */
-static void kernels_agree(void)
-{
-    enum { P = 5, N = 3001 };
-    static float x[P][N], want[N], got[N];
-    const void *srcs[P];
-    for (int r = 0; r < P; r++) {
-        srcs[r] = x[r];
-        for (size_t i = 0; i < N; i++) x[r][i] = wild(r, i);
-    }
-    for (int k = 0; tac__reduce_tables[k]; k++) {
-        if (!tac__reduce_tables[k]->available()) continue;
-        for (int op = 0; op < TAC_OP_COUNT; op++) {
-            tac__reduce_args a = {want,    srcs,       P,   N,
-                                  TAC_F32, (tac_op)op, 0.3, 1.7};
-            tac__reduce(&tac__reduce_ref, &a);
-            a.dst = got;
-            memset(got, POISON, sizeof got);
-            tac__reduce(tac__reduce_tables[k], &a);
-            CHECK_EQ_MEM(got, want, sizeof got);
-        }
-    }
-}
-
 int main(void)
 {
     static const int sizes[] = {1, 2, 3, 4, 7, 8};
     tac_comm_config config = TAC_COMM_CONFIG_INIT;
-    kernels_agree();
     for (int i = 0; i < 6; i++) {
         uint64_t bits = 0;
         with_threads(sizes[i], NULL, whole, &bits);

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Plug-ins: one that loads, one of another ABI, one that lies about its ABI, a
-# library that is none, and a file that does not exist. $BUILD is the build
-# folder, $SOURCE the source tree.
+# Plug-ins: one that loads, from each place where it is searched, one of another
+# ABI, one that lies about its ABI, one that catches signals, a library that is
+# none, and a file that does not exist. $BUILD is the build folder, $SOURCE the
+# source tree.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -28,13 +29,16 @@ const tac_plugin *tac_plugin_open(unsigned abi)
 }
 END
 cat > "$work/load.c" <<'END'
+#include <signal.h>
 #include <stdio.h>
 #include "tacit/plugin.h"
 int main(int argc, char **argv)
 {
     const tac_plugin *p = 0;
     tac_status s = tac_plugin_load(0, argv[argc - 1], &p);
-    printf("%s %s\n", tac_status_name(s), p ? p->name : "-");
+    printf("%s %s", tac_status_name(s), p ? p->name : "-");
+    printf(", SIGHUP %s\n",
+           signal(SIGHUP, SIG_DFL) == SIG_DFL ? "as before" : "caught");
     return 0;
 }
 END
@@ -52,9 +56,10 @@ $cc $flags "$work/load.c" "$BUILD/base/libtacit_base.a" -o "$work/load" \
 
 failed=0
 passed=0
+load=$work/load
 expect() { # plug-in, expected text on stdout and stderr
     local got
-    got=$("$work/load" "$1" 2>&1)
+    got=$("$load" "$1" 2>&1)
     if [[ $got == *$2* ]]; then
         passed=$((passed + 1))
     else
@@ -64,10 +69,34 @@ expect() { # plug-in, expected text on stdout and stderr
 }
 expect "$work/good.so" "TAC_OK example"
 expect good.so "TAC_OK example" # beside the program
+abi=$(sed -n 's/^#define TAC_ABI \([0-9]*\)$/\1/p' \
+    "$SOURCE/base/include/tacit/export.h")
 expect "$work/newer.so" "TAC_ERR_UNSUPPORTED -"
-expect "$work/newer.so" "has ABI number 7, this program 1"
-expect "$work/liar.so" "has ABI number 7, this program 1"
+expect "$work/newer.so" "has ABI number $((abi + 6)), this program $abi"
+expect "$work/liar.so" "has ABI number $((abi + 6)), this program $abi"
 expect "$work/none.so" "it has no function tac_plugin_open"
+mkdir "$work/bin" "$work/elsewhere"
+cp "$work/load" "$work/bin/load"
+mv "$work/good.so" "$work/above.so"
+cp "$work/above.so" "$work/elsewhere/listed.so"
+load=$work/bin/load
+expect above.so "TAC_OK example" # in the folder above the program's
+export TACIT_PLUGIN_PATH=/nowhere::$work/elsewhere
+expect listed.so "TAC_OK example"
+unset TACIT_PLUGIN_PATH
+expect listed.so "can't load plug-in listed.so"
+load=$work/load
+
+# One whose libraries catch signals as they are loaded: put back.
+cat > "$work/catches.c" <<'END'
+#include <signal.h>
+static void caught(int n) { (void)n; }
+__attribute__((constructor)) static void start(void) { signal(SIGHUP, caught); }
+END
+$cc $flags -D_GNU_SOURCE -shared -DCLAIMED=TAC_ABI -DANSWERED=TAC_ABI \
+    "$work/plugin.c" "$work/catches.c" -o "$work/catches.so"
+expect "$work/catches.so" "TAC_OK example, SIGHUP as before"
+
 expect missing.so "can't load plug-in missing.so: missing.so: cannot open"
 expect "$work/none.c" "TAC_ERR_UNSUPPORTED -"
 echo "$passed passed, $failed failed"

@@ -168,6 +168,10 @@ test_options() {
     mistake 'batch.*\b0\b.*\b1\b' --batch 0
     mistake 'batch' --batch many
     mistake 'optimizer.*sgd.*adamw|sgd\|adamw' --optimizer sdg
+    begin "compressions are checked before ranks start"
+    mistake "topq.*did you mean 'topk'" --compress topq:0.01
+    mistake 'above 0 and at most 1' --compress topk:2
+    mistake 'min-rate=X' --compress powersgd:4,rate=2
     begin "arguments that are no options"
     mistake 'extra' extra
     begin "environment variables are checked as options are"

@@ -60,11 +60,13 @@ static int contains(const tac_comm *c, const char *what)
 static void times_out(tac_context *ctx)
 {
     tac_comm *c = create(ctx, "mpi", 0, 0, 0);
+    tac_coll_opt opt = TAC_COLL_OPT_INIT;
     tac_req *req = NULL;
     float x = 1;
     const int p = tac_comm_size(c);
+    opt.algorithm = "direct"; /* waits for all */
     if (tac_comm_rank(c) == p - 1) {
-        CHECK_OK(tac_allreduce(c, NULL, &x, 1, TAC_F32, TAC_SUM, NULL, &req));
+        CHECK_OK(tac_allreduce(c, NULL, &x, 1, TAC_F32, TAC_SUM, &opt, &req));
         CHECK_STATUS(tac_wait(req, 10), TAC_ERR_TIMEOUT);
         contains(c, "waited for: 0");
     } else {

@@ -11,11 +11,12 @@ static void drop_line(void *arg, tac_log_level level, const char *line)
     (void)line;
 }
 
-static void over(tac_context *ctx, const char *transport)
+static void over(tac_context *ctx, const char *transport, int deterministic)
 {
     tac_comm_config config = TAC_COMM_CONFIG_INIT;
     tac_comm *comm = NULL;
     config.transport = transport;
+    config.deterministic = deterministic;
     config.timeout_ms = TIMEOUT_MS;
     if (!CHECK_OK(tac_comm_create_mpi(MPI_COMM_WORLD, ctx, &config, &comm)))
         return;
@@ -37,8 +38,9 @@ int main(int argc, char **argv)
     cc.threads = 1;
     cc.log = drop_line; /* failures are wanted here */
     if (CHECK_OK(tac_context_create(&cc, &ctx))) {
-        over(ctx, "shm");
-        over(ctx, "mpi");
+        over(ctx, "shm", 0);
+        over(ctx, "mpi", 0);
+        over(ctx, "mpi", 1);
     }
     tac_context_destroy(ctx);
     const int rc = tac_check_summary();

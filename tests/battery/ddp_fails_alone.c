@@ -1,0 +1,140 @@
+/* ddp_fails_alone.c: one rank's data can't be read any more in the middle of
+ * training: the others stop at once, with its reason, instead of waiting for
+ * their timeout. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "tac_check.h"
+#include "tacit/clock.h"
+#include "tacit/train_config.h"
+#include "train.h"
+
+enum { RANKS = 3, SAMPLES = 600, GUILTY = 1, GATHERS = 10 };
+
+/* Small made-up images; those of the guilty rank end. */
+typedef struct images {
+    _Atomic int left; /* gathers; negative: for ever */
+} images;
+
+static tac_status gather(void *impl, tac_context *ctx, size_t n,
+                         const uint32_t *index, float *x, int32_t *y)
+{
+    images *im = impl;
+    if (atomic_load(&im->left) >= 0 && atomic_fetch_sub(&im->left, 1) <= 0)
+        return tac_fail(ctx, TAC_ERR_DATA, "the disk has gone");
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < 784; k++)
+            x[i * 784 + k] = (float)((index[i] + k) % 7) / 7.0f;
+        y[i] = (int32_t)(index[i] % 10);
+    }
+    return TAC_OK;
+}
+
+static void none(void)
+{
+}
+
+static void drop_line(void *arg, tac_log_level level, const char *line)
+{
+    (void)arg, (void)level, (void)line;
+}
+
+typedef struct job {
+    tac_thread_group *group;
+    const tac_options *options;
+    const tac_train_config *config;
+    int rank, exit_code;
+    double seconds;
+    char text[512];
+} job;
+
+static tac_dataset *open_images(tac_context *ctx, images *im)
+{
+    static const tac_dataset_ops ops = {sizeof ops, "images", gather, NULL};
+    const tac_dataset_info info = {SAMPLES, 28, 28, 1, 10};
+    tac_dataset *set = NULL;
+    CHECK_OK(tac_dataset_create(ctx, &ops, im, &info, &set));
+    return set;
+}
+
+static void *rank_main(void *arg)
+{
+    job *j = arg;
+    images endless = {-1}, ends = {j->rank == GUILTY ? GATHERS : -1};
+    tac_context_config cc = TAC_CONTEXT_CONFIG_INIT;
+    tac_comm_config config = TAC_COMM_CONFIG_INIT;
+    static const volatile sig_atomic_t stop;
+    tac__capture capture = {.rank = j->rank, .world = RANKS};
+    tac__rank self = {.options = j->options,
+                      .config = *j->config,
+                      .stop = &stop,
+                      .catch_signals = none,
+                      .capture = &capture,
+                      .local_ranks = RANKS,
+                      .cpus = 1,
+                      .rank = j->rank,
+                      .world = RANKS};
+    cc.rank = j->rank;
+    cc.world = cc.local_ranks = RANKS;
+    cc.threads = 1;
+    cc.log = drop_line;
+    config.timeout_ms = 60000;
+    CHECK_OK(tac_context_create(&cc, &self.ctx));
+    if (!CHECK_OK(tac_comm_create_threads(self.ctx, j->group, j->rank, &config,
+                                          &self.comm)))
+        return NULL;
+    const tac_data data = {open_images(self.ctx, &ends),
+                           open_images(self.ctx, &endless),
+                           open_images(self.ctx, &endless)};
+    self.shared_data = &data;
+    const double from = tac_clock_s();
+    tac__train(&self);
+    j->seconds = tac_clock_s() - from;
+    j->exit_code = self.exit_code;
+    tac_comm_error(self.comm, j->text, sizeof j->text);
+    tac_comm_destroy(self.comm);
+    tac_dataset_destroy(data.train);
+    tac_dataset_destroy(data.val);
+    tac_dataset_destroy(data.test);
+    tac_context_destroy(self.ctx);
+    return NULL;
+}
+
+int main(void)
+{
+    tac_train_config config;
+    const tac_options_config oc = {"test", "", "", tac_train_config_options(),
+                                   &config};
+    tac_context_config cc = TAC_CONTEXT_CONFIG_INIT;
+    tac_context *ctx = NULL;
+    tac_options *options = NULL;
+    tac_thread_group *group = NULL;
+    pthread_t thread[RANKS];
+    job j[RANKS];
+    cc.log = drop_line;
+    CHECK_OK(tac_context_create(&cc, &ctx));
+    if (!CHECK_OK(tac_options_create(ctx, &oc, &options)))
+        return tac_check_summary();
+    config.model = "mlp:8";
+    config.batch = 10;
+    config.steps = 200;
+    config.quiet = 1;
+    CHECK_OK(tac_thread_group_create(RANKS, &group));
+    for (int r = 0; r < RANKS; r++) {
+        j[r] = (job){group, options, &config, r, -1, 0, ""};
+        CHECK(pthread_create(&thread[r], NULL, rank_main, &j[r]) == 0);
+    }
+    for (int r = 0; r < RANKS; r++) {
+        pthread_join(thread[r], NULL);
+        CHECK_MSG(j[r].seconds < 20, "rank %d took %.1f s", r, j[r].seconds);
+        CHECK_MSG(strstr(j[r].text, "rank 1 aborted") &&
+                      strstr(j[r].text, "the disk has gone"),
+                  "rank %d: \"%s\"", r, j[r].text);
+        CHECK_EQ(j[r].exit_code, r == GUILTY ? 2 : 1);
+    }
+    tac_thread_group_destroy(group);
+    tac_options_destroy(options);
+    tac_context_destroy(ctx);
+    return tac_check_summary();
+}
