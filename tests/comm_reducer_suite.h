@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm_elements.h"
 #include "tac_check.h"
 #include "tacit/half.h"
 #include "tacit/hash.h"
@@ -62,35 +63,6 @@ static inline void shuffle(dice *d, size_t *order, size_t n)
         const size_t j = roll(d, i), t = order[j];
         order[j] = order[i - 1];
         order[i - 1] = t;
-    }
-}
-
-/* ---- elements of any dtype as f64 ------------------------------------------
- */
-
-static inline void put(void *x, tac_dtype t, size_t i, double v)
-{
-    switch (t) {
-    case TAC_F32: ((float *)x)[i] = (float)v; break;
-    case TAC_F64: ((double *)x)[i] = v; break;
-    case TAC_F16: ((uint16_t *)x)[i] = tac_f32_to_f16((float)v); break;
-    case TAC_BF16: ((uint16_t *)x)[i] = tac_f32_to_bf16((float)v); break;
-    case TAC_I32: ((int32_t *)x)[i] = (int32_t)v; break;
-    case TAC_I64: ((int64_t *)x)[i] = (int64_t)v; break;
-    default: ((uint8_t *)x)[i] = (uint8_t)v; break;
-    }
-}
-
-static inline double get(const void *x, tac_dtype t, size_t i)
-{
-    switch (t) {
-    case TAC_F32: return ((const float *)x)[i];
-    case TAC_F64: return ((const double *)x)[i];
-    case TAC_F16: return tac_f16_to_f32(((const uint16_t *)x)[i]);
-    case TAC_BF16: return tac_bf16_to_f32(((const uint16_t *)x)[i]);
-    case TAC_I32: return ((const int32_t *)x)[i];
-    case TAC_I64: return (double)((const int64_t *)x)[i];
-    default: return ((const uint8_t *)x)[i];
     }
 }
 

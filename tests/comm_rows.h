@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm_elements.h"
 #include "comm_impl.h"
 #include "tac_check.h"
 #include "tacit/comm.h"
@@ -26,38 +27,12 @@ static inline tac_status row_wait(tac_status s, tac_req **req)
 /* ---- elements of any dtype ------------------------------------------------
  */
 
-static inline void row_put(void *x, tac_dtype t, size_t i, double v)
-{
-    switch (t) {
-    case TAC_F32: ((float *)x)[i] = (float)v; break;
-    case TAC_F64: ((double *)x)[i] = v; break;
-    case TAC_F16: ((uint16_t *)x)[i] = tac_f32_to_f16((float)v); break;
-    case TAC_BF16: ((uint16_t *)x)[i] = tac_f32_to_bf16((float)v); break;
-    case TAC_I32: ((int32_t *)x)[i] = (int32_t)v; break;
-    case TAC_I64: ((int64_t *)x)[i] = (int64_t)v; break;
-    default: ((uint8_t *)x)[i] = (uint8_t)v; break;
-    }
-}
-
-static inline double row_get(const void *x, tac_dtype t, size_t i)
-{
-    switch (t) {
-    case TAC_F32: return ((const float *)x)[i];
-    case TAC_F64: return ((const double *)x)[i];
-    case TAC_F16: return tac_f16_to_f32(((const uint16_t *)x)[i]);
-    case TAC_BF16: return tac_bf16_to_f32(((const uint16_t *)x)[i]);
-    case TAC_I32: return ((const int32_t *)x)[i];
-    case TAC_I64: return (double)((const int64_t *)x)[i];
-    default: return ((const uint8_t *)x)[i];
-    }
-}
-
 /* What a dtype makes of a value that it is given. */
 static inline double row_round(tac_dtype t, double v)
 {
     uint64_t x = 0;
-    row_put(&x, t, 0, v);
-    return row_get(&x, t, 0);
+    put(&x, t, 0, v);
+    return get(&x, t, 0);
 }
 
 static inline double row_reduce(tac_op op, double a, double b)
@@ -170,11 +145,11 @@ static inline void row_12_one(tac_comm *c, void *src, void *dst, size_t n,
     opt.prescale = pre;
     opt.postscale = post;
     for (size_t i = 0; i < n; i++)
-        row_put(src, t, i, row_12_value(tac_comm_rank(c), i, t));
+        put(src, t, i, row_12_value(tac_comm_rank(c), i, t));
     memset(dst, ROW_POISON, n * tac_dtype_size(t));
     CHECK_OK(row_wait(tac_allreduce(c, src, dst, n, t, op, &opt, &req), &req));
     for (size_t i = 0; i < n; i++)
-        bad += row_get(dst, t, i) !=
+        bad += get(dst, t, i) !=
                row_12_want(tac_comm_size(c), i, t, op, pre, post);
     CHECK_MSG(bad == 0, "row 12: %s of %s, %g x %g, %zu elements: %zu wrong",
               tac_op_name(op), tac_dtype_name(t), pre, post, n, bad);
@@ -274,11 +249,10 @@ static inline void row_14_one(tac_comm *c, void *src, void *dst, size_t n,
     opt.prescale = pre;
     if (!in_place) memset(dst, ROW_POISON, n * tac_dtype_size(t));
     for (size_t i = 0; i < n; i++)
-        row_put(src, t, i, (double)((i + (size_t)tac_comm_rank(c) + 1) % 8));
+        put(src, t, i, (double)((i + (size_t)tac_comm_rank(c) + 1) % 8));
     CHECK_OK(row_wait(tac_allreduce(c, src, dst, n, t, op, &opt, &req), &req));
     for (size_t i = 0; i < n; i++)
-        bad +=
-            row_get(dst, t, i) != row_14_want(tac_comm_size(c), i, t, op, pre);
+        bad += get(dst, t, i) != row_14_want(tac_comm_size(c), i, t, op, pre);
     CHECK_MSG(bad == 0, "row 14: %s of %s x %zu, %s, %g: #wrong %zu",
               tac_op_name(op), tac_dtype_name(t), n,
               in_place ? "in place" : "out of place", pre, bad);
@@ -321,11 +295,11 @@ static inline void row_15_small_tensor(tac_comm *c)
         uint32_t x[3];
         tac_req *req = NULL;
         for (size_t i = 0; i < 3; i++)
-            row_put(x, types[k], i, tac_comm_rank(c) + 1);
+            put(x, types[k], i, tac_comm_rank(c) + 1);
         CHECK_OK(row_wait(
             tac_allreduce(c, NULL, x, 3, types[k], TAC_SUM, NULL, &req), &req));
         for (size_t i = 0; i < 3; i++)
-            CHECK_EQ_F64(row_get(x, types[k], i), p * (p + 1) / 2);
+            CHECK_EQ_F64(get(x, types[k], i), p * (p + 1) / 2);
     }
 }
 
