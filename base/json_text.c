@@ -8,16 +8,14 @@
 
 void tac__json_number(char out[TAC__NUMBER_BYTES], double value)
 {
-    if (!isfinite(value)) {
-        strcpy(out, "null");
-        return;
+    char text[TAC__NUMBER_BYTES] = "null"; /* 24 are the most */
+    for (int digits = 15; isfinite(value) && digits <= 17; ++digits) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
     }
-    for (int digits = 15; digits <= 17; ++digits) {
-        snprintf(out, TAC__NUMBER_BYTES, "%.*g", digits, value);
-        if (strtod(out, NULL) == value) break;
-    }
-    char *comma = strchr(out, ',');
+    char *comma = strchr(text, ',');
     if (comma) *comma = '.';
+    memcpy(out, text, sizeof text);
 }
 
 /* Refuses what RFC 3629 does: overlong forms, surrogates, above U+10FFFF. The

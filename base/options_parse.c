@@ -83,8 +83,10 @@ static int not_a(const tac_option *row, const char *what, char *why)
 {
     char range[96];
     tac__option_range(row, range, sizeof range);
-    snprintf(why, TAC__WHY_BYTES, "not %s%s%s", what,
-             range[0] ? "; accepted: " : "", range);
+    const char *word = row->choices ? row->choices : "";
+    snprintf(why, TAC__WHY_BYTES, "not %s%s%s%s%s", what,
+             *word || range[0] ? "; accepted: " : "", word,
+             *word && range[0] ? ", or " : "", range);
     return 0;
 }
 
@@ -121,10 +123,23 @@ static int parse_int(const tac_option *row, const char *text,
     return 1;
 }
 
+/* Is the text the one word that a row of numbers may have? */
+static int is_word(const tac_option *row, const char *text)
+{
+    const size_t n = row->choices ? strlen(row->choices) : 0;
+    text = skip_space(text);
+    return n > 0 && strncmp(text, row->choices, n) == 0 &&
+           *skip_space(text + n) == 0;
+}
+
 static int parse_f64(const tac_option *row, const char *text,
                      tac__option_value *out, char *why)
 {
     char *end;
+    if (is_word(row, text)) {
+        out->f64 = NAN;
+        return 1;
+    }
     const double value = strtod(text, &end);
     if (!complete(text, end) || isnan(value))
         return not_a(row, "a number", why);

@@ -83,6 +83,10 @@ static void describe_value(const tac_option *row, text_buffer *b)
         add(b, "%s%s", gap, range);
         gap = "; ";
     }
+    if (row->type == TAC_OPT_F64 && row->choices) {
+        add(b, "%sor %s", gap, row->choices);
+        gap = "; ";
+    }
     if (row->type == TAC_OPT_ENUM) {
         tac__option_choices(row, choices, sizeof choices);
         add(b, "%s%s", gap, choices);

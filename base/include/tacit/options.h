@@ -45,7 +45,9 @@ typedef struct tac_option {
     size_t offset;       /* into the program's struct */
     double min, max;     /* closed range for INT, F64, SIZE; min == max == 0:
                             any finite value; max = INFINITY: no upper limit */
-    const char *choices; /* ENUM: "a|b|c"; STR: the value's form in --help */
+    const char *choices; /* ENUM: "a|b|c"; STR: the value's form in --help; F64:
+                            "auto": this word is accepted, too, and stored as
+                            NAN, for defaults that depend on other options */
     const char *group;   /* heading in --help; NULL: as the row before */
 } tac_option;
 
