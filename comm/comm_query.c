@@ -1,5 +1,7 @@
 /* comm_query.c: what one may ask a communicator at any time. */
 #include "comm_impl.h"
+#include "domain.h"
+#include "levels.h"
 
 int tac_comm_rank(const tac_comm *c)
 {
@@ -34,4 +36,20 @@ const char *tac_comm_transport_why(const tac_comm *c)
 const tac_comm_config *tac_comm_config_of(const tac_comm *c)
 {
     return &c->config;
+}
+
+static size_t domain_bytes(const tac__domain *d)
+{
+    return d ? d->regions.bytes : 0;
+}
+
+size_t tac_comm_bytes(const tac_comm *c)
+{
+    const tac__levels *l = c->levels;
+    size_t bytes = c->scratch.staging_bytes + domain_bytes(c->domain);
+    if (c->under != c->domain) bytes += domain_bytes(c->under);
+    for (const tac__segment *g = c->segments; g; g = g->next) bytes += g->bytes;
+    if (l && l->local) bytes += tac_comm_bytes(l->local);
+    if (l && l->cross) bytes += tac_comm_bytes(l->cross);
+    return bytes;
 }

@@ -3,6 +3,7 @@
  * Operations are submitted in one order on all ranks and complete in that
  * order, so a queue is enough and only its head is ever tested. */
 #include <stdio.h>
+#include <string.h>
 
 #include "tacit/clock.h"
 #include "reducer_impl.h"
@@ -79,10 +80,26 @@ static tac_status start_average(tac_reducer *r, size_t b)
     return TAC_OK;
 }
 
+/* Alignment padding travels with the rest, and nobody else writes it. A codec
+ * that met an inf makes a whole block NaN, so that padding would carry it into
+ * all later steps. */
+static void clear_padding(const tac_reducer *r, const tac__bucket *k)
+{
+    const size_t size = tac_dtype_size(k->dtype);
+    size_t at = 0;
+    for (size_t j = k->first; j < k->first + k->n_params; ++j) {
+        const size_t begin = r->layout.offsets[j];
+        if (begin > at) memset(k->buffer + at * size, 0, (begin - at) * size);
+        at = begin + r->params[r->layout.members[j]].count;
+    }
+    if (k->count > at) memset(k->buffer + at * size, 0, (k->count - at) * size);
+}
+
 tac_status tac__bucket_start(tac_reducer *r, size_t b)
 {
     const tac__bucket *k = &r->layout.buckets[b];
     if (!k->count) return TAC_OK;
+    if (r->world > 1 || r->hook) clear_padding(r, k);
     if (r->config.check_nan) tac__bucket_check_nan(r, b);
     if (r->world == 1 && !r->hook) return TAC_OK;
     TAC_TRY(r->hook ? start_hook(r, b) : start_average(r, b));

@@ -13,9 +13,12 @@
  *   bf16  2 bytes an element, no scale.
  *   int8  1 byte an element and 4 for each 256: scale = max|x| / 127. A block
  *         with infinity or NaN decodes to NaN.
+ *   fp4   half a byte an element and 4 for each 256: scale = max|x|; 0 or a
+ * sign and a power of two from 2^-6 to 1. Not finite: as int8.
  *
- * Encoding rounds to nearest, ties to even; int8 on request stochastically,
- * keyed by (seed, step, sender, element), never by where a piece begins.
+ * Encoding rounds to nearest, ties to even (fp4: away from zero); int8 and fp4
+ * on request stochastically, keyed by (seed, step, sender, element), never by
+ * where a piece begins.
  *
  * Algorithms: every rank's contribution is encoded once on its way out
  * (tac__wire_out), the owner of a stretch adds the decoded messages in f32 in
@@ -35,7 +38,7 @@
 struct tac_req;
 
 typedef struct tac__wire {
-    const char *name; /* "fp16", "bf16", "int8" */
+    const char *name; /* "fp16", "bf16", "int8", "fp4" */
     size_t block;     /* elements; a power of two that divides 1024 */
     /* Bytes of a message of n elements. */
     size_t (*bytes)(size_t n);
@@ -53,7 +56,8 @@ typedef struct tac__wire {
                 size_t at, float *acc, size_t n);
 } tac__wire;
 
-extern const tac__wire tac__wire_fp16, tac__wire_bf16, tac__wire_int8;
+extern const tac__wire tac__wire_fp16, tac__wire_bf16, tac__wire_int8,
+    tac__wire_fp4;
 /* Of a dtype on the wire (F16, BF16); NULL: none. */
 const tac__wire *tac__wire_of(int wire_dtype);
 

@@ -5,8 +5,13 @@
 #include "codecs/codec_impl.h"
 
 const tac__codec_method *const tac__codec_methods[] = {
-    &tac__codec_fp16, &tac__codec_bf16,     &tac__codec_int8,
-    &tac__codec_topk, &tac__codec_powersgd, NULL,
+    &tac__codec_fp16,
+    &tac__codec_bf16,
+    &tac__codec_int8,
+    &tac__codec_fp4,
+    &tac__codec_topk,
+    &tac__codec_powersgd,
+    NULL,
 };
 
 tac_status tac_codec_create(tac_context *ctx, const char *spec, tac_codec **out)
@@ -78,6 +83,47 @@ size_t tac_codec_wire_bytes(const tac_codec *c, size_t count,
 {
     return c ? tac__codec_bytes(c, count, layout, UINT64_MAX)
              : count * sizeof(float);
+}
+
+/* Residuals are two copies each (tac__lost); without feedback some methods
+ * work in the second. */
+static size_t residual_bytes(const tac_codec *c, size_t count)
+{
+    const tac__codec_method *m = c->spec.method;
+    size_t copies = m->own_feedback ? 1 : 0;
+    if (c->spec.feedback) copies = m->keeps_result ? 4 : 2;
+    return copies * count * sizeof(float);
+}
+
+size_t tac_codec_predict(const tac_codec *c, size_t count,
+                         const tac_codec_layout *layout, int ranks)
+{
+    char name[32];
+    tac_codec_part part;
+    tac_codec_layout single = tac__codec_single(&part, count, 0, name);
+    const tac_codec_layout *l = layout ? layout : &single;
+    if (!c || ranks < 2) return 0;
+    size_t sum = residual_bytes(c, count);
+    for (size_t i = 0; i < l->n && c->spec.method->room; i++) {
+        const tac__extents e = extents(&l->parts[i]);
+        sum += c->spec.method->room(&c->spec, &e, ranks);
+    }
+    return sum;
+}
+
+size_t tac_codec_held(const tac_codec *c)
+{
+    size_t sum = 0;
+    for (const tac__codec_set *s = c ? c->sets : NULL; s; s = s->next)
+        sum += s->held;
+    return sum;
+}
+
+size_t tac_codec_wire_bytes_at(const tac_codec *c, size_t count,
+                               const tac_codec_layout *layout, uint64_t call)
+{
+    if (!c || call < c->spec.start) return count * sizeof(float);
+    return tac__codec_bytes(c, count, layout, call - c->spec.start);
 }
 
 size_t tac__codec_next_bytes(const tac_codec *c, size_t count,

@@ -5,7 +5,7 @@
  * codec_params.c     the parameters that are known
  * codec_state.c      arrangements: where residuals live
  * codec_visit.c      state for checkpoints, statistics
- * codec_wire.c       fp16, bf16, int8: one allreduce with a wire format
+ * codec_wire.c       fp16, bf16, int8, fp4: one allreduce with a wire format
  * codec_topk.c       topk, with topk_select.c
  * codec_powersgd.c   powersgd, with powersgd_math.c
  * ../algs/codec_allreduce.c  the algorithm that runs them
@@ -75,6 +75,7 @@ struct tac__codec_set {
     float *sums;   /* powersgd: Q */
     char *all;     /* topk: what all ranks sent */
     size_t n_values, n_sums;
+    size_t held; /* bytes of all of it */
 };
 
 /* What all ranks compare. */
@@ -110,6 +111,10 @@ struct tac__codec_method {
      * (where there is no wire). */
     size_t (*bytes)(const tac__codec_spec *spec, const tac__extents *e,
                     uint64_t call);
+    /* Bytes that `open` allocates for a parameter on `size` ranks; NULL: none.
+     */
+    size_t (*room)(const tac__codec_spec *spec, const tac__extents *e,
+                   int size);
     /* Allocates what a new arrangement needs on `size` ranks. */
     tac_status (*open)(tac_codec *c, tac__codec_set *set, int size);
     /* Goes on from req->turn: INPROGRESS after tac__inner_begin, OK when the
@@ -120,7 +125,7 @@ struct tac__codec_method {
 };
 
 extern const tac__codec_method tac__codec_fp16, tac__codec_bf16,
-    tac__codec_int8, tac__codec_topk, tac__codec_powersgd;
+    tac__codec_int8, tac__codec_fp4, tac__codec_topk, tac__codec_powersgd;
 /* NULL-terminated. */
 extern const tac__codec_method *const tac__codec_methods[];
 

@@ -53,6 +53,14 @@ static size_t bytes(const tac__codec_spec *s, const tac__extents *e,
     return sizeof(float) * (r ? (e->rows + e->columns) * r : e->count);
 }
 
+/* Both factors, and the second once more as the next warm start. */
+static size_t room(const tac__codec_spec *s, const tac__extents *e, int size)
+{
+    const size_t r = tac__powersgd_rank(s, e->rows, e->columns);
+    (void)size;
+    return bytes(s, e, 0) + sizeof(float) * e->columns * r;
+}
+
 /* ---- warm starts ----------------------------------------------------------
  */
 
@@ -281,6 +289,7 @@ const tac__codec_method tac__codec_powersgd = {
     .own_feedback = 1,
     .start = 10,
     .bytes = bytes,
+    .room = room,
     .open = open,
     .step = step,
     .commit = commit,

@@ -133,6 +133,7 @@ static tac_status make_set(tac_codec *c, size_t count,
         free_set(s, 0);
         return st;
     }
+    s->held = tac_codec_predict(c, count, l, size);
     s->next = c->sets;
     c->sets = s;
     *out = s;

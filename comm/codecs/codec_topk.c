@@ -51,6 +51,12 @@ static size_t bytes(const tac__codec_spec *s, const tac__extents *e,
                : (sizeof(uint32_t) + sizeof(float)) * chosen(s, e->count, call);
 }
 
+/* Its message and those of all ranks. */
+static size_t room(const tac__codec_spec *s, const tac__extents *e, int size)
+{
+    return bytes(s, e, 0) * ((size_t)size + 1);
+}
+
 /* What an arrangement sends: n_values indexed elements, n_sums whole ones. */
 static size_t message_bytes(const tac__codec_set *set)
 {
@@ -208,6 +214,7 @@ const tac__codec_method tac__codec_topk = {
     .feedback = 1,
     .own_feedback = 1,
     .bytes = bytes,
+    .room = room,
     .open = open,
     .step = step,
 };

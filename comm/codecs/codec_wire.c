@@ -1,6 +1,7 @@
-/* codec_wire.c: fp16, bf16 and int8 as codecs: one allreduce with a wire format
- * and, if asked for, with feedback of what each encoding loses. Costs nothing
- * beside: rounding errors are found while a block is in the L1 cache. */
+/* codec_wire.c: fp16, bf16, int8 and fp4 as codecs: one allreduce with a wire
+ * format and, if asked for, with feedback of what each encoding loses. Costs
+ * nothing beside: rounding errors are found while a block is in the L1 cache.
+ */
 #include "codecs/codec_impl.h"
 
 float tac__codec_scale(const tac_req *req)
@@ -80,6 +81,17 @@ const tac__codec_method tac__codec_int8 = {
     .feedback = 1,
     .keeps_result = 1,
     .wire = &tac__wire_int8,
+    .open = open,
+    .step = step,
+};
+
+const tac__codec_method tac__codec_fp4 = {
+    .name = "fp4",
+    .doc = "a sign and three bits of exponent, with a scale for each 256",
+    .options = "stochastic seed=N",
+    .feedback = 1,
+    .keeps_result = 1,
+    .wire = &tac__wire_fp4,
     .open = open,
     .step = step,
 };

@@ -48,6 +48,15 @@ typedef struct tac__codec_kernels {
     /* As put, rounded down after adding u(key, first + i) in [0, 1). */
     void (*i8_dither)(void *q, const float *x, float scale, uint64_t key,
                       uint64_t first, size_t n);
+
+    /* Nibbles in units of scale > 0, |x| <= scale; element 2i in the low half
+     * of byte i. Sign and k: 0 is 0, else 2^(k - 7). To nearest, ties away from
+     * zero; dither goes to either neighbour, so that the mean is x. */
+    void (*f4_put)(void *q, const float *x, float scale, size_t n);
+    void (*f4_get)(float *y, const void *q, float scale, size_t n);
+    void (*f4_add)(float *y, const void *q, float scale, size_t n);
+    void (*f4_dither)(void *q, const float *x, float scale, uint64_t key,
+                      uint64_t first, size_t n);
 } tac__codec_kernels;
 
 /* Best first, NULL-terminated; the last is always available. */

@@ -206,6 +206,107 @@ static void i8_dither(void *q, const float *x, float scale, uint64_t key,
     }
 }
 
+/* ---- nibbles --------------------------------------------------------------
+ */
+
+/* Exponents of powers of two begin here: 2^-6 is code 1, 1 is code 7. */
+#define F4_BIAS 120u
+
+static inline uint32_t bits_of(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+/* `carry` is added below the exponent: half an ulp of it for rounding. Below
+ * 2^-6 the choice is between that and 0: `small` says whether it is reached. */
+static inline uint8_t f4_code(float v, uint32_t carry, int small)
+{
+    const uint32_t u = bits_of(v), sign = u >> 31 << 3;
+    const int32_t k =
+        (int32_t)(((u & 0x7fffffffu) + carry) >> 23) - (int32_t)F4_BIAS;
+    const int32_t least = small ? 1 : 0, code = k > least ? k : least;
+    return (uint8_t)(code ? sign | (uint32_t)code : 0);
+}
+
+static inline float f4_value(uint32_t code)
+{
+    const uint32_t k = code & 7u;
+    const uint32_t u = (k ? (k + F4_BIAS) << 23 : 0u) | (code & 8u) << 28;
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+static inline float magnitude(float x)
+{
+    return x < 0 ? -x : x;
+}
+
+static void f4_pack(uint8_t *q, const uint8_t *code, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++)
+        q[i] = (uint8_t)(code[2 * i] | code[2 * i + 1] << 4);
+    if (n % 2) q[n / 2] = code[n - 1];
+}
+
+enum { F4_PART = 256 };
+
+static void f4_put(void *q, const float *x, float scale, size_t n)
+{
+    uint8_t code[F4_PART];
+    for (size_t at = 0; at < n; at += F4_PART) {
+        const size_t m = n - at < F4_PART ? n - at : F4_PART;
+        for (size_t i = 0; i < m; i++) {
+            const float v = x[at + i] / scale;
+            code[i] = f4_code(v, 0x400000u, magnitude(v) >= 0x1p-7f);
+        }
+        f4_pack((uint8_t *)q + at / 2, code, m);
+    }
+}
+
+/* Random bits below the exponent carry into it with the probability of the rest
+ * behind it. */
+static void f4_dither(void *q, const float *x, float scale, uint64_t key,
+                      uint64_t first, size_t n)
+{
+    uint8_t code[F4_PART];
+    const uint32_t low = (uint32_t)key, begin = (uint32_t)first;
+    const uint32_t high = (uint32_t)(key >> 32) + (uint32_t)(first >> 32);
+    for (size_t at = 0; at < n; at += F4_PART) {
+        const size_t m = n - at < F4_PART ? n - at : F4_PART;
+        for (size_t i = 0; i < m; i++) {
+            const float v = x[at + i] / scale, a = magnitude(v);
+            const float r = uniform(low, high, begin + (uint32_t)(at + i));
+            const int small = a >= 0x1p-6f || r < a * 64.0f;
+            const uint32_t carry = (uint32_t)(int32_t)(r * 0x1p23f);
+            code[i] = f4_code(v, a >= 0x1p-6f ? carry : 0u, small);
+        }
+        f4_pack((uint8_t *)q + at / 2, code, m);
+    }
+}
+
+static void f4_get(float *restrict y, const void *q, float scale, size_t n)
+{
+    const uint8_t *b = q;
+    for (size_t i = 0; i < n / 2; i++) {
+        y[2 * i] = f4_value(b[i]) * scale;
+        y[2 * i + 1] = f4_value((uint32_t)b[i] >> 4) * scale;
+    }
+    if (n % 2) y[n - 1] = f4_value(b[n / 2]) * scale;
+}
+
+static void f4_add(float *restrict y, const void *q, float scale, size_t n)
+{
+    const uint8_t *b = q;
+    for (size_t i = 0; i < n / 2; i++) {
+        y[2 * i] += f4_value(b[i]) * scale;
+        y[2 * i + 1] += f4_value((uint32_t)b[i] >> 4) * scale;
+    }
+    if (n % 2) y[n - 1] += f4_value(b[n / 2]) * scale;
+}
+
 #define TABLE(id)                                \
     const tac__codec_kernels tac__codec_##id = { \
         .name = #id,                             \
@@ -225,4 +326,8 @@ static void i8_dither(void *q, const float *x, float scale, uint64_t key,
         .i8_get = i8_get,                        \
         .i8_add = i8_add,                        \
         .i8_dither = i8_dither,                  \
+        .f4_put = f4_put,                        \
+        .f4_get = f4_get,                        \
+        .f4_add = f4_add,                        \
+        .f4_dither = f4_dither,                  \
     }

@@ -11,6 +11,8 @@
  *     none               no codec (tac_codec_create: *out is NULL)
  *     fp16, bf16         the casts, as codecs, so that they can have feedback
  *     int8               blocks of 256, scale max|x|/127
+ *     fp4                blocks of 256, scale max|x|; a sign and three bits of
+ *                        exponent (E3M0): 0, 2^-6, 2^-5, ... 1 times the scale
  *     topk:F             the F * n elements of the largest magnitude of each
  *                        parameter (rounded to the nearest, at least 1; ties by
  *                        the lower index), 0 < F <= 1, indices as u32
@@ -20,12 +22,12 @@
  *
  * followed by options, separated by commas:
  *
- *     ef, noef           error feedback (default: on for int8, topk and
- *                        powersgd, off for casts)
+ *     ef, noef           error feedback (default: on for int8, fp4, topk
+ *                        and powersgd, off for casts)
  *     start=N            calls of a parameter that are sent as f32 before the
  *                        codec begins (default 0; powersgd 10)
- *     stochastic         int8: rounds stochastically, without bias
- *     seed=N             int8, powersgd: of what is random (default 0)
+ *     stochastic         int8, fp4: rounds stochastically, without bias
+ *     seed=N             int8, fp4, powersgd: of what is random (default 0)
  *     min=N              topk: parameters of fewer elements are sent whole, as
  *                        f32 (default 1: none)
  *     warmup=N           topk: in N calls F falls from 1/4 over 1/16, 1/64, ...
@@ -39,6 +41,7 @@
  *     fp16               2 n + 2 ceil(n / 1024)
  *     bf16               2 n
  *     int8               n + 4 ceil(n / 256)
+ *     fp4                ceil(n / 2) + 4 ceil(n / 256)
  *     topk               8 k for each parameter; 4 n for those sent whole (in a
  *                        warm-up k is larger)
  *     powersgd           4 (n + m) R for each matrix; 4 n for the others
@@ -46,8 +49,9 @@
  * Error feedback. What encoding has lost is added to the next contribution.
  * Residuals are keyed by parameter name, so a rebuild of buckets moves nothing;
  * they are kept without the loss scale. A call whose result has an infinity or
- * a NaN leaves all residuals as they were, on all ranks. The casts and int8
- * encode the sum once more: the rank that does so keeps what that loses, too.
+ * a NaN leaves all residuals as they were, on all ranks. The casts, int8 and
+ * fp4 encode the sum once more: the rank that does so keeps what that loses,
+ * too.
  *
  * All ranks get identical bits. Codecs must be created with the same
  * specification on all ranks; it is compared by the first call for each
@@ -101,6 +105,18 @@ TAC_API int tac_codec_has_state(const tac_codec *c);
  * codec has begun and warmed up; exact. `layout` NULL: one part. */
 TAC_API size_t tac_codec_wire_bytes(const tac_codec *c, size_t count,
                                     const tac_codec_layout *layout);
+
+/* Bytes of memory that such a buffer makes the codec hold among `ranks` ranks:
+ * residuals, warm starts, messages. And what it holds by now. */
+TAC_API size_t tac_codec_predict(const tac_codec *c, size_t count,
+                                 const tac_codec_layout *layout, int ranks);
+TAC_API size_t tac_codec_held(const tac_codec *c);
+
+/* The same of its `call`-th call, counted from 0, which `start` and a warm-up
+ * may make larger. (In a world of one it is 4 * count.) */
+TAC_API size_t tac_codec_wire_bytes_at(const tac_codec *c, size_t count,
+                                       const tac_codec_layout *layout,
+                                       uint64_t call);
 
 /* Declares parameters before their first call, so that a saved state can be
  * loaded (offsets are ignored). The reducer does it for its own. Errors: ARG

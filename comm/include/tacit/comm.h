@@ -200,6 +200,10 @@ TAC_API const char *tac_comm_transport_name(const tac_comm *comm);
 TAC_API const char *tac_comm_transport_why(const tac_comm *comm);
 /* Number of hosts (groups of ranks that could share memory); 1 or more. */
 TAC_API int tac_comm_hosts(const tac_comm *comm);
+/* Bytes of memory that this rank holds for the communicator: staging, its part
+ * of shared regions, symmetric memory (tac_mem_alloc), children of a hierarchy.
+ */
+TAC_API size_t tac_comm_bytes(const tac_comm *comm);
 /* The configuration in effect, defaults filled in. Owned by comm. */
 TAC_API const tac_comm_config *tac_comm_config_of(const tac_comm *comm);
 

@@ -25,7 +25,7 @@
  *   which gradients become final. Where two neighbours are not adjacent the
  *   bucket is split. Alignment padding (under 64 bytes) between two
  *   neighbours is bridged only inside memory declared as `config.arena`: the
- *   padding is then reduced with the rest and must be readable and writable.
+ *   padding is then set to 0 and travels with the rest; its contents are lost.
  *   Never rebuilt.
  * - The reducer's memory (`grad` of every parameter is NULL): one arena from
  *   tac_mem_alloc, zeroed, tensors aligned to 64 bytes, a bucket a slice.
@@ -106,7 +106,7 @@ typedef struct tac_reducer_config {
     int join;        /* 1: ranks may run out of data (tac_reducer_join); each
                         step with sync then carries one more small exchange */
     void *arena;     /* the caller's flat memory in which all gradients lie, so
-                        that padding may be reduced; NULL: none declared */
+                        that padding may be overwritten; NULL: none declared */
     size_t arena_bytes;
 } tac_reducer_config;
 
