@@ -1,69 +1,63 @@
-/* The optimizer: its memory, a step, what it shows of its state.
+/* The optimizer's life: settings, memory, and what a table of memory asks.
  *
- * A step is one small kernel for the scalars, one pass a run, and one small
- * kernel that counts; the host reads nothing back. AdamW moves 28 bytes an
- * f32 parameter (p, m, v read and written, g read), SGD with momentum 20. */
+ * All memory is taken in tac_optimizer_create: one piece for the state, one
+ * for scratch, one for a step's scalars. */
+#include "tacit/optim.h"
+
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "optim_impl.h"
 
-static tac_status write_device(tac_optimizer *o, void *dst, const void *src,
-                               size_t bytes, tac_queue *queue)
+static tac_status no_memory(tac_context *ctx)
 {
-    return tac_device_ops_of(o->dev)->copy(tac_device_impl(o->dev), dst, src,
-                                           bytes, TAC_COPY_HOST_TO_DEVICE,
-                                           queue);
+    return tac_fail(ctx, TAC_ERR_NOMEM, "optimizer: no memory");
 }
 
-static void name_moments(tac_optimizer *o)
+/* Codes of 0.0, so that what a checkpoint of step 0 shows is 0: the signed
+ * map's first value is -0.99. */
+static tac_status zero_codes(tac_optimizer *o, const tac__slot *slot)
 {
-    if (o->config.kind == TAC_OPTIMIZER_ADAMW) {
-        o->n_moments = 2;
-        o->moment_names[0] = "exp_avg";
-        o->moment_names[1] = "exp_avg_sq";
-    } else if (o->config.momentum > 0.0) {
-        o->n_moments = 1;
-        o->moment_names[0] = "momentum_buffer";
-    }
+    const int signed_zero = 127;
+
+    if (slot->form != TAC__FORM_QUANT) return TAC_OK;
+    return tac_device_ops_of(o->dev)->fill(
+        tac_device_impl(o->dev), o->state + slot->parts[0].offset, signed_zero,
+        slot->parts[0].bytes, NULL);
 }
 
-static size_t arena_bytes(const tac_optimizer *o)
-{
-    return tac_params_padded(o->params) *
-           tac_dtype_size(tac_params_dtype(o->params));
-}
-
-static tac_status make_moments(tac_optimizer *o)
+static tac_status make_state(tac_optimizer *o)
 {
     const tac_device_ops *ops = tac_device_ops_of(o->dev);
-    const size_t bytes = arena_bytes(o);
+    void *state = NULL;
 
-    name_moments(o);
-    for (int i = 0; i < o->n_moments; ++i) {
-        TAC_TRY(
-            o->state_alloc.alloc(o->state_alloc.arg, bytes, &o->moments[i]));
-        TAC_TRY(
-            ops->fill(tac_device_impl(o->dev), o->moments[i], 0, bytes, NULL));
-    }
+    if (o->plan.state_bytes == 0) return TAC_OK;
+    TAC_TRY(
+        o->state_alloc.alloc(o->state_alloc.arg, o->plan.state_bytes, &state));
+    o->state = state;
+    TAC_TRY(ops->fill(tac_device_impl(o->dev), state, 0, o->plan.state_bytes,
+                      NULL));
+    for (size_t i = 0; i < tac_params_count(o->params); ++i)
+        TAC_TRY(zero_codes(o, &o->slots[i]));
     return TAC_OK;
 }
 
 static tac_status make_part(tac_optimizer *o)
 {
     const tac_device_ops *ops = tac_device_ops_of(o->dev);
-    tac__device_part first;
+    void *impl = tac_device_impl(o->dev);
+    const double lr = o->config.lr;
 
-    memset(&first, 0, sizeof first);
-    first.scalars.lr = (float)o->config.lr;
-    first.scalars.grad_scale = 1.0F;
-    first.scalars.clip_coef = 1.0F;
-    TAC_TRY(
-        ops->alloc(tac_device_impl(o->dev), sizeof first, (void **)&o->part));
-    TAC_TRY(write_device(o, o->part, &first, sizeof first, NULL));
-    return ops->queue_sync(tac_device_impl(o->dev), NULL);
+    o->fresh.scalars.lr = isnan(lr) ? 1 : lr;
+    o->fresh.scalars.grad_scale = 1.0F;
+    o->fresh.scalars.clip_coef = 1.0;
+    o->fresh.first_bad = UINT64_MAX;
+    TAC_TRY(ops->alloc(impl, sizeof o->fresh, (void **)&o->part));
+    if (o->plan.scratch_bytes > 0)
+        TAC_TRY(ops->alloc(impl, o->plan.scratch_bytes, &o->scratch));
+    TAC_TRY(tac__optimizer_write(o, o->part, &o->fresh, sizeof o->fresh, NULL));
+    return ops->queue_sync(impl, NULL);
 }
 
 static tac_status check_params(const tac_optimizer *o)
@@ -79,12 +73,59 @@ static tac_status check_params(const tac_optimizer *o)
     return TAC_OK;
 }
 
-static tac_status fill(tac_optimizer *o)
+/* What may surprise, said once. */
+static void warn(const tac_optimizer *o)
 {
+    const tac_dtype t = tac_params_dtype(o->params);
+    const int small = t == TAC_F16 || t == TAC_BF16;
+
+    if (o->plan.trained == 0)
+        tac_log(o->ctx, TAC_LOG_WARN,
+                "optimizer: no parameter is trained (%zu of %zu are frozen), "
+                "so its steps do nothing",
+                tac_params_count(o->params), tac_params_count(o->params));
+    if (small && !o->config.stochastic_rounding)
+        tac_log(o->ctx, TAC_LOG_WARN,
+                "optimizer: %s parameters are rounded to nearest, so that "
+                "small updates vanish; use f32 masters or stochastic_rounding",
+                tac_dtype_name(t));
+    if (!small && o->config.stochastic_rounding)
+        tac_log(o->ctx, TAC_LOG_WARN,
+                "optimizer: stochastic_rounding changes nothing for %s "
+                "parameters",
+                tac_dtype_name(t));
+}
+
+static tac_status build(tac_optimizer *o)
+{
+    const size_t n = tac_params_count(o->params);
+
     TAC_TRY(check_params(o));
+    o->slots = calloc(n + 1, sizeof *o->slots);
+    if (o->slots == NULL) return no_memory(o->ctx);
+    TAC_TRY(tac__optimizer_copy_groups(o));
+    TAC_TRY(tac__optimizer_groups(o->params, &o->config, o->slots));
+    tac__optimizer_plan(o->params, &o->config, o->slots, &o->plan);
+    TAC_TRY(make_state(o));
+    TAC_TRY(make_part(o));
     TAC_TRY(tac__optimizer_make_runs(o));
-    TAC_TRY(make_moments(o));
-    return make_part(o);
+    (void)tac_device_kctx(o->dev, NULL); /* starts the pool, if nobody has */
+    warn(o);
+    return TAC_OK;
+}
+
+static tac_status check(const tac_params *params,
+                        const tac_optimizer_config *config)
+{
+    tac_context *ctx = tac_device_context(tac_params_device(params));
+
+    TAC_TRY(tac__optimizer_check(ctx, config));
+    if (config->kind == TAC_OPTIMIZER_ADAMW8BIT &&
+        tac_params_dtype(params) == TAC_F64)
+        return tac_fail(ctx, TAC_ERR_UNSUPPORTED,
+                        "optimizer: adamw8bit has no kernel for f64 "
+                        "parameters; use adamw");
+    return TAC_OK;
 }
 
 tac_status tac_optimizer_create(tac_params *params,
@@ -94,17 +135,18 @@ tac_status tac_optimizer_create(tac_params *params,
     tac_device *dev = tac_params_device(params);
     tac_context *ctx = tac_device_context(dev);
 
-    TAC_TRY(tac__optimizer_check(ctx, config));
+    TAC_TRY(check(params, config));
     tac_optimizer *o = calloc(1, sizeof *o);
-    if (o == NULL) return tac_fail(ctx, TAC_ERR_NOMEM, "optimizer: no memory");
+    if (o == NULL) return no_memory(ctx);
     o->params = params;
     o->dev = dev;
     o->ctx = ctx;
     o->config = *config;
     o->k = tac_device_kernels(dev, tac_params_dtype(params));
+    o->grad_k = tac_device_kernels(dev, tac_params_grad_dtype(params));
     o->state_alloc =
         config->state != NULL ? *config->state : tac_device_allocator(dev);
-    const tac_status s = fill(o);
+    const tac_status s = build(o);
     if (s < 0) {
         tac_optimizer_destroy(o);
         return s;
@@ -116,151 +158,42 @@ tac_status tac_optimizer_create(tac_params *params,
 void tac_optimizer_destroy(tac_optimizer *o)
 {
     if (o == NULL) return;
-    for (int i = 0; i < TAC__MOMENTS; ++i)
-        if (o->moments[i] != NULL)
-            o->state_alloc.free(o->state_alloc.arg, o->moments[i]);
-    if (o->part != NULL)
-        tac_device_ops_of(o->dev)->free(tac_device_impl(o->dev), o->part);
+    const tac_device_ops *ops = tac_device_ops_of(o->dev);
+    if (o->state != NULL) o->state_alloc.free(o->state_alloc.arg, o->state);
+    if (o->part != NULL) ops->free(tac_device_impl(o->dev), o->part);
+    if (o->scratch != NULL) ops->free(tac_device_impl(o->dev), o->scratch);
+    tac__optimizer_free_groups(o);
+    free(o->slots);
     free(o->runs);
     free(o);
 }
 
-tac_status tac_optimizer_set_lr(tac_optimizer *o, double lr, tac_queue *queue)
-{
-    float *slot = &o->lr_slots[o->next_lr_slot++ % TAC__LR_SLOTS];
-
-    if (!(lr >= 0.0) || !isfinite(lr))
-        return tac_fail(o->ctx, TAC_ERR_ARG,
-                        "optimizer: lr is %g; it must be 0 or more, and finite",
-                        lr);
-    *slot = (float)lr;
-    return write_device(o, &o->part->scalars.lr, slot, sizeof *slot, queue);
-}
-
-tac_status tac_optimizer_clip(tac_optimizer *o, double max_norm,
-                              tac_queue *queue)
-{
-    const tac_kctx kc = tac_device_kctx(o->dev, queue);
-
-    if (!(max_norm >= 0.0))
-        return tac_fail(o->ctx, TAC_ERR_ARG,
-                        "optimizer: clipping to a norm of %g; it must be 0 or "
-                        "more",
-                        max_norm);
-    TAC_TRY(o->k->sum_squares(&kc, tac_params_padded(o->params),
-                              tac_params_grads(o->params),
-                              &o->part->sum_squares));
-    return o->k->clip_coef(&kc, &o->part->sum_squares, max_norm,
-                           &o->part->scalars, &o->part->norm);
-}
-
-static void *at(const tac_optimizer *o, void *arena, size_t offset)
-{
-    if (arena == NULL) return NULL;
-    return (char *)arena + offset * tac_dtype_size(tac_params_dtype(o->params));
-}
-
-static tac_status sgd_run(const tac_optimizer *o, const tac_kctx *kc,
-                          const tac__run *r)
-{
-    const tac_optimizer_config *c = &o->config;
-    const tac_sgd_args a = {
-        .momentum = (float)c->momentum,
-        .dampening = (float)c->dampening,
-        .weight_decay = r->weight_decay,
-        .nesterov = c->nesterov,
-        .first = 1,
-    };
-
-    return o->k->sgd(kc, r->count, &a, &o->part->scalars,
-                     at(o, tac_params_values(o->params), r->offset),
-                     at(o, tac_params_grads(o->params), r->offset),
-                     at(o, o->moments[0], r->offset));
-}
-
-static tac_status adamw_run(const tac_optimizer *o, const tac_kctx *kc,
-                            const tac__run *r)
-{
-    const tac_optimizer_config *c = &o->config;
-    const tac_adamw_args a = {
-        .beta1 = (float)c->beta1,
-        .beta2 = (float)c->beta2,
-        .eps = (float)c->eps,
-        .weight_decay = r->weight_decay,
-    };
-
-    return o->k->adamw(kc, r->count, &a, &o->part->scalars,
-                       at(o, tac_params_values(o->params), r->offset),
-                       at(o, tac_params_grads(o->params), r->offset),
-                       at(o, o->moments[0], r->offset),
-                       at(o, o->moments[1], r->offset));
-}
-
-/* The bias corrections belong to the betas that the kernel sees, which are
- * f32: 1 - 0.999F differs from 0.001 by 1e-5 of it. */
-tac_status tac_optimizer_step(tac_optimizer *o, tac_queue *queue)
-{
-    const tac_kctx kc = tac_device_kctx(o->dev, queue);
-    const int adamw = o->config.kind == TAC_OPTIMIZER_ADAMW;
-
-    TAC_TRY(o->k->step_begin(&kc, (double)(float)o->config.beta1,
-                             (double)(float)o->config.beta2,
-                             &o->part->scalars));
-    for (size_t i = 0; i < o->n_runs; ++i) {
-        const tac__run *r = &o->runs[i];
-        TAC_TRY(adamw ? adamw_run(o, &kc, r) : sgd_run(o, &kc, r));
-    }
-    return o->k->step_end(&kc, &o->part->scalars);
-}
-
-tac_step_scalars *tac_optimizer_scalars(const tac_optimizer *o)
-{
-    return &o->part->scalars;
-}
-
-double *tac_optimizer_norm(const tac_optimizer *o)
-{
-    return &o->part->norm;
-}
-
-tac_status tac_optimizer_read(tac_optimizer *o, tac_step_scalars *out,
-                              tac_queue *queue)
-{
-    const tac_device_ops *ops = tac_device_ops_of(o->dev);
-    void *impl = tac_device_impl(o->dev);
-    tac_step_scalars s;
-
-    TAC_TRY(ops->copy(impl, &s, &o->part->scalars, sizeof s,
-                      TAC_COPY_DEVICE_TO_HOST, queue));
-    TAC_TRY(ops->queue_sync(impl, queue));
-    *out = s;
-    return TAC_OK;
-}
-
 size_t tac_optimizer_state_bytes(const tac_optimizer *o)
 {
-    return (size_t)o->n_moments * arena_bytes(o);
+    return o->plan.state_bytes;
 }
 
-static tac_status visit_moment(tac_optimizer *o, int m, size_t i,
-                               const tac_state_visitor *v)
+size_t tac_optimizer_scratch_bytes(const tac_optimizer *o)
 {
-    const tac_param *q = tac_params_get(o->params, i);
-    char name[512];
-
-    snprintf(name, sizeof name, "optimizer.%s.%s", o->moment_names[m], q->name);
-    return tac_state_visit(v, name, tac_params_dtype(o->params), q->ndim,
-                           q->shape, at(o, o->moments[m], q->offset));
+    return o->plan.scratch_bytes;
 }
 
-tac_status tac_optimizer_walk(void *optimizer, const tac_state_visitor *v)
+tac_status tac_optimizer_predict(const tac_params *params,
+                                 const tac_optimizer_config *config,
+                                 size_t *state, size_t *scratch)
 {
-    tac_optimizer *o = optimizer;
+    tac_context *ctx = tac_device_context(tac_params_device(params));
+    tac__plan plan;
 
-    TAC_TRY(
-        tac_state_visit_u64(v, "optimizer.applied", &o->part->scalars.applied));
-    for (int m = 0; m < o->n_moments; ++m)
-        for (size_t i = 0; i < tac_params_count(o->params); ++i)
-            TAC_TRY(visit_moment(o, m, i, v));
-    return TAC_OK;
+    TAC_TRY(check(params, config));
+    tac__slot *slots = calloc(tac_params_count(params) + 1, sizeof *slots);
+    if (slots == NULL) return no_memory(ctx);
+    const tac_status s = tac__optimizer_groups(params, config, slots);
+    if (s >= 0) {
+        tac__optimizer_plan(params, config, slots, &plan);
+        *state = plan.state_bytes;
+        *scratch = plan.scratch_bytes;
+    }
+    free(slots);
+    return s;
 }
