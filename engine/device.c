@@ -118,6 +118,13 @@ const tac_kernels *tac_device_kernels(const tac_device *dev, tac_dtype dtype)
     return &dev->tables[t];
 }
 
+size_t tac_device_kernel_bytes(const tac_device *dev)
+{
+    const tac_device_ops *ops = dev->ops;
+    if (ops->struct_size < sizeof *ops || !ops->kernel_bytes) return 0;
+    return ops->kernel_bytes(dev->impl);
+}
+
 tac_kctx tac_device_kctx(const tac_device *dev, tac_queue *queue)
 {
     return (tac_kctx){

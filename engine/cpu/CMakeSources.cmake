@@ -2,8 +2,16 @@
 # Sets TAC_ENGINE_CPU_SOURCES and TAC_ENGINE_CPU_LIBS for engine/CMakeLists.txt.
 
 set(TAC_ENGINE_CPU_SOURCES
+    cpu/cast.c
+    cpu/cast_stochastic.c
+    cpu/adafactor.c
     cpu/device_cpu.c
+    cpu/half/half_bf16.c
+    cpu/half/half_f16.c
+    cpu/half/state.c
     cpu/kernel_sets.c
+    cpu/ref/ref_adamw8bit.c
+    cpu/simd/quant_table.c
     cpu/ref/ref_f32.c
     cpu/ref/ref_f64.c
     cpu/ref/ref_set.c
@@ -17,14 +25,17 @@ set(TAC_ENGINE_CPU_LIBS)
 if(TAC_HAVE_ONEDNN)
     list(APPEND TAC_ENGINE_CPU_SOURCES
         cpu/onednn/api.c
+        cpu/onednn/api_matmul.c
         cpu/onednn/cache.c
         cpu/onednn/conv_chunk.c
         cpu/onednn/conv_entries.c
         cpu/onednn/conv_plan.c
         cpu/onednn/conv_pool.c
+        cpu/onednn/conv_pool_slice.c
         cpu/onednn/conv_run.c
-        cpu/onednn/gemm.c
         cpu/onednn/linear.c
+        cpu/onednn/matmul_plan.c
+        cpu/onednn/matmul_run.c
         cpu/onednn/omp.c)
     list(APPEND TAC_ENGINE_CPU_LIBS DNNL::dnnl ${CMAKE_DL_LIBS})
     set_source_files_properties(cpu/onednn/set.c PROPERTIES

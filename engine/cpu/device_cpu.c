@@ -11,14 +11,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "cpu/half/half.h"
 #include "cpu/kernel_sets.h"
 
 enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
 
 typedef struct cpu_device {
     tac_context *ctx;
-    const tac_kernel_set *cache_owner; /* the set that made `cache`, or NULL */
-    void *cache;
+    tac_cpu_cache cache;
 } cpu_device;
 
 struct tac_stream_handle {
@@ -45,7 +45,11 @@ static tac_status cpu_open(tac_context *ctx, int index, void **impl)
 static void cpu_close(void *impl)
 {
     cpu_device *d = impl;
-    if (d->cache_owner) d->cache_owner->cache_destroy(d->cache);
+    const tac_kernel_set *const *sets = tac_cpu_kernel_sets();
+    for (size_t i = 0; sets[i]; ++i)
+        if (sets[i]->cache_destroy)
+            sets[i]->cache_destroy(d->cache.slots[sets[i]->slot]);
+    tac__half_destroy(d->cache.slots[TAC_CPU_SLOT_HALF]);
     free(d);
 }
 
@@ -186,10 +190,8 @@ static tac_status find_last_set(tac_context *ctx, const char *isa, size_t *out)
 
 static tac_status make_cache(cpu_device *d, const tac_kernel_set *set)
 {
-    if (!set->cache_create || d->cache_owner) return TAC_OK;
-    TAC_TRY(set->cache_create(d->ctx, &d->cache));
-    d->cache_owner = set;
-    return TAC_OK;
+    if (!set->cache_create || d->cache.slots[set->slot]) return TAC_OK;
+    return set->cache_create(d->ctx, &d->cache.slots[set->slot]);
 }
 
 /* A set that has nothing for the dtype is not named. */
@@ -207,33 +209,63 @@ static tac_status apply_set(cpu_device *d, const tac_kernel_set *set,
     return TAC_OK;
 }
 
-static tac_status cpu_kernels(void *impl, tac_dtype dtype, const char *isa,
-                              tac_kernels *table)
+/* Applies the sets up to the one that `isa` names, which has to be available.
+ */
+static tac_status apply_sets(cpu_device *d, const char *isa, tac_kernels *table)
 {
-    cpu_device *d = impl;
     const tac_kernel_set *const *sets = tac_cpu_kernel_sets();
-    tac_kernels t = {.struct_size = sizeof t, .dtype = dtype};
     char why[256];
     size_t last = 0;
     TAC_TRY(find_last_set(d->ctx, isa, &last));
-    if (dtype != TAC_F32 && dtype != TAC_F64) return TAC_ERR_UNSUPPORTED;
     for (size_t i = 0; i <= last; ++i) {
         if (sets[i]->available(why, sizeof why))
-            TAC_TRY(apply_set(d, sets[i], &t));
+            TAC_TRY(apply_set(d, sets[i], table));
         else if (isa && i == last)
             return tac_fail(d->ctx, TAC_ERR_UNSUPPORTED,
                             "cpu kernels \"%s\" can't be used: %s; choose "
                             "others, or none for the best that there are",
                             isa, why);
     }
+    return TAC_OK;
+}
+
+/* The 16-bit kernels over the f32 table of the same sets. */
+static tac_status apply_half(cpu_device *d, const char *isa, tac_kernels *table)
+{
+    tac_kernels base = {.struct_size = sizeof base, .dtype = TAC_F32};
+    char names[2 * sizeof table->names];
+    void **state = &d->cache.slots[TAC_CPU_SLOT_HALF];
+    TAC_TRY(apply_sets(d, isa, &base));
+    if (!*state) TAC_TRY(tac__half_create(d->ctx, &base, state));
+    tac__half_apply(table);
+    snprintf(names, sizeof names, "half(%s)", base.names);
+    memcpy(table->names, names, sizeof table->names - 1);
+    return TAC_OK;
+}
+
+static tac_status cpu_kernels(void *impl, tac_dtype dtype, const char *isa,
+                              tac_kernels *table)
+{
+    cpu_device *d = impl;
+    tac_kernels t = {.struct_size = sizeof t, .dtype = dtype};
+    if (!tac_dtype_is_float(dtype)) return TAC_ERR_UNSUPPORTED;
+    if (dtype == TAC_F16 || dtype == TAC_BF16) TAC_TRY(apply_half(d, isa, &t));
+    TAC_TRY(apply_sets(d, isa, &t));
     *table = t;
     return TAC_OK;
 }
 
 static void *cpu_kernel_cache(void *impl)
 {
+    cpu_device *d = impl;
+    return &d->cache;
+}
+
+static size_t cpu_kernel_bytes(const void *impl)
+{
     const cpu_device *d = impl;
-    return d->cache;
+    return tac__half_bytes(d->cache.slots[TAC_CPU_SLOT_HALF]) +
+           tac__cache_bytes(&d->cache);
 }
 
 const tac_device_ops tac__cpu_device = {
@@ -257,4 +289,5 @@ const tac_device_ops tac__cpu_device = {
     .fill = cpu_fill,
     .kernels = cpu_kernels,
     .kernel_cache = cpu_kernel_cache,
+    .kernel_bytes = cpu_kernel_bytes,
 };

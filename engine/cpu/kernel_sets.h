@@ -12,4 +12,7 @@ extern const tac_kernel_set tac__avx2_set;
 extern const tac_kernel_set tac__avx512_set;
 extern const tac_kernel_set tac__onednn_set;
 
+/* Bytes of scratch that the sets' states hold. */
+size_t tac__cache_bytes(const tac_cpu_cache *cache);
+
 #endif

@@ -1,6 +1,7 @@
 /* avx2.c: the memory-bound kernels with 8 floats a vector. Compiled with the
  * flags of AVX2, FMA and F16C; empty on other processors. */
 #include "cpu/kernel_sets.h"
+#include "cpu/simd/quant_table.h"
 
 #include <stdio.h>
 
@@ -21,6 +22,7 @@ static int available(char *why, size_t bytes)
 #if defined(__AVX2__)
 #include "cpu/simd/vec_avx2.h"
 
+#define SIMD_SLOT TAC_CPU_SLOT_AVX2
 #include "cpu/simd/simd_table.inc"
 #else
 static void apply(tac_kernels *table)
@@ -34,4 +36,7 @@ const tac_kernel_set tac__avx2_set = {
     .doc = "memory-bound kernels, 8 floats a vector",
     .available = available,
     .apply = apply,
+    .slot = TAC_CPU_SLOT_AVX2,
+    .cache_create = tac__quant_table_create,
+    .cache_destroy = tac__quant_table_destroy,
 };

@@ -2,6 +2,7 @@
  * flags of AVX-512 F, BW, VL and DQ; empty on other processors. */
 #include "cpu/avx512/conv_entries.h"
 #include "cpu/kernel_sets.h"
+#include "cpu/simd/quant_table.h"
 
 #include <stdio.h>
 
@@ -22,6 +23,7 @@ static int available(char *why, size_t bytes)
 #if defined(__AVX512F__)
 #include "cpu/simd/vec_avx512.h"
 
+#define SIMD_SLOT TAC_CPU_SLOT_AVX512
 #include "cpu/simd/simd_table.inc"
 #else
 static void apply(tac_kernels *table)
@@ -41,4 +43,7 @@ const tac_kernel_set tac__avx512_set = {
     .doc = "memory-bound kernels, 16 floats a vector; first convolutions",
     .available = available,
     .apply = apply_all,
+    .slot = TAC_CPU_SLOT_AVX512,
+    .cache_create = tac__quant_table_create,
+    .cache_destroy = tac__quant_table_destroy,
 };

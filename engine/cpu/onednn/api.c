@@ -1,4 +1,5 @@
-/* api.c: oneDNN descriptions, in its C API 2 (by value) or 3 (by handle). */
+/* api.c: descriptions of convolutions, in oneDNN's C API 2 (by value) or 3 (by
+ * handle). */
 #include "cpu/onednn/api.h"
 
 #include <string.h>
@@ -28,41 +29,25 @@ static shapes shapes_of(const tac_conv2d *d)
     };
 }
 
-static dnnl_status_t make_attr(const tac__conv_spec *spec,
-                               dnnl_primitive_attr_t *out)
-{
-    dnnl_primitive_attr_t attr;
-    dnnl_post_ops_t ops = NULL;
-    dnnl_status_t s;
-    TRY(dnnl_primitive_attr_create(&attr));
-    s = dnnl_primitive_attr_set_scratchpad_mode(attr,
-                                                dnnl_scratchpad_mode_user);
-    if (s == dnnl_success)
-        s = dnnl_primitive_attr_set_fpmath_mode(attr, dnnl_fpmath_mode_strict);
-    if (s == dnnl_success && spec->relu && spec->kind == TAC__CONV_FORWARD) {
-        s = dnnl_post_ops_create(&ops);
-#if DNNL_VERSION_MAJOR >= 3
-        if (s == dnnl_success)
-            s = dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0, 0);
-#else
-        if (s == dnnl_success)
-            s = dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, 0, 0);
-#endif
-        if (s == dnnl_success) s = dnnl_primitive_attr_set_post_ops(attr, ops);
-        if (ops) dnnl_post_ops_destroy(ops);
-    }
-    if (s == dnnl_success)
-        *out = attr;
-    else
-        dnnl_primitive_attr_destroy(attr);
-    return s;
-}
+/* Types of the activations, of the weights and of the bias. */
+typedef struct types {
+    dnnl_data_type_t x, y, w;
+} types;
 
-#if DNNL_VERSION_MAJOR >= 3
+static types types_of(const tac__conv_spec *spec)
+{
+    const dnnl_data_type_t in = tac__api_type(spec->in);
+    const dnnl_data_type_t out = tac__api_type(spec->out);
+    if (spec->kind == TAC__CONV_FORWARD) return (types){in, out, in};
+    if (spec->kind == TAC__CONV_BACKWARD_DATA) return (types){out, in, in};
+    return (types){in, in, dnnl_f32};
+}
 
 typedef struct descs {
     dnnl_memory_desc_t x, w, b, y;
 } descs;
+
+#if DNNL_VERSION_MAJOR >= 3
 
 static void free_descs(descs *m)
 {
@@ -72,53 +57,53 @@ static void free_descs(descs *m)
     if (m->y) dnnl_memory_desc_destroy(m->y);
 }
 
-static dnnl_status_t make_descs(const shapes *s, tac__md weights, descs *m)
+static dnnl_status_t make_descs(const shapes *s, const types *t,
+                                tac__md weights, descs *m)
 {
     *m = (descs){NULL, NULL, NULL, NULL};
-    TRY(dnnl_memory_desc_create_with_tag(&m->x, 4, s->x, dnnl_f32, dnnl_nhwc));
+    TRY(dnnl_memory_desc_create_with_tag(&m->x, 4, s->x, t->x, dnnl_nhwc));
     if (weights)
         TRY(dnnl_memory_desc_clone(&m->w, weights));
     else
-        TRY(dnnl_memory_desc_create_with_tag(&m->w, 4, s->w, dnnl_f32,
+        TRY(dnnl_memory_desc_create_with_tag(&m->w, 4, s->w, t->w,
                                              dnnl_format_tag_any));
-    TRY(dnnl_memory_desc_create_with_tag(&m->b, 1, s->b, dnnl_f32, dnnl_x));
-    return dnnl_memory_desc_create_with_tag(&m->y, 4, s->y, dnnl_f32,
-                                            dnnl_nhwc);
+    TRY(dnnl_memory_desc_create_with_tag(&m->b, 1, s->b, t->w, dnnl_x));
+    return dnnl_memory_desc_create_with_tag(&m->y, 4, s->y, t->y, dnnl_nhwc);
 }
 
-static dnnl_status_t describe(dnnl_engine_t engine, const tac__conv_spec *spec,
-                              const shapes *s, const descs *m,
-                              dnnl_primitive_attr_t attr,
-                              dnnl_primitive_desc_t *out)
+static dnnl_status_t forward_desc(dnnl_engine_t engine, const shapes *s,
+                                  const descs *m, int bias,
+                                  dnnl_primitive_attr_t attr,
+                                  dnnl_primitive_desc_t *out)
 {
-    const dnnl_memory_desc_t bias = spec->bias ? m->b : NULL;
+    return dnnl_convolution_forward_primitive_desc_create(
+        out, engine, dnnl_forward_training, dnnl_convolution_direct, m->x, m->w,
+        bias ? m->b : NULL, m->y, s->strides, s->dilates, s->pads, s->pads,
+        attr);
+}
+
+static dnnl_status_t backward_desc(dnnl_engine_t engine,
+                                   const tac__conv_spec *spec, const shapes *s,
+                                   const descs *m, dnnl_primitive_attr_t attr,
+                                   dnnl_primitive_desc_t forward,
+                                   dnnl_primitive_desc_t *out)
+{
     const dnnl_alg_kind_t alg = dnnl_convolution_direct;
-    dnnl_primitive_desc_t forward;
-    dnnl_status_t status;
-    TRY(dnnl_convolution_forward_primitive_desc_create(
-        &forward, engine, dnnl_forward_training, alg, m->x, m->w, bias, m->y,
-        s->strides, s->dilates, s->pads, s->pads, attr));
-    if (spec->kind == TAC__CONV_FORWARD) {
-        *out = forward;
-        return dnnl_success;
-    }
     if (spec->kind == TAC__CONV_BACKWARD_DATA)
-        status = dnnl_convolution_backward_data_primitive_desc_create(
+        return dnnl_convolution_backward_data_primitive_desc_create(
             out, engine, alg, m->x, m->w, m->y, s->strides, s->dilates, s->pads,
             s->pads, forward, attr);
-    else
-        status = dnnl_convolution_backward_weights_primitive_desc_create(
-            out, engine, alg, m->x, m->w, bias, m->y, s->strides, s->dilates,
-            s->pads, s->pads, forward, attr);
-    dnnl_primitive_desc_destroy(forward);
-    return status;
+    return dnnl_convolution_backward_weights_primitive_desc_create(
+        out, engine, alg, m->x, m->w, spec->bias ? m->b : NULL, m->y,
+        s->strides, s->dilates, s->pads, s->pads, forward, attr);
 }
 
 static dnnl_status_t plain_desc(const tac__conv_spec *spec,
                                 dnnl_memory_desc_t *out)
 {
     const shapes s = shapes_of(&spec->d);
-    return dnnl_memory_desc_create_with_tag(out, 4, s.w, dnnl_f32, dnnl_oihw);
+    return dnnl_memory_desc_create_with_tag(out, 4, s.w, types_of(spec).w,
+                                            dnnl_oihw);
 }
 
 #define REF(desc)        (desc)
@@ -126,63 +111,60 @@ static dnnl_status_t plain_desc(const tac__conv_spec *spec,
 
 #else
 
-typedef struct descs {
-    dnnl_memory_desc_t x, w, b, y;
-} descs;
-
 static void free_descs(descs *m)
 {
     (void)m;
 }
 
-static dnnl_status_t make_descs(const shapes *s, tac__md weights, descs *m)
+static dnnl_status_t make_descs(const shapes *s, const types *t,
+                                tac__md weights, descs *m)
 {
-    TRY(dnnl_memory_desc_init_by_tag(&m->x, 4, s->x, dnnl_f32, dnnl_nhwc));
+    TRY(dnnl_memory_desc_init_by_tag(&m->x, 4, s->x, t->x, dnnl_nhwc));
     if (weights)
         m->w = *weights;
     else
-        TRY(dnnl_memory_desc_init_by_tag(&m->w, 4, s->w, dnnl_f32,
+        TRY(dnnl_memory_desc_init_by_tag(&m->w, 4, s->w, t->w,
                                          dnnl_format_tag_any));
-    TRY(dnnl_memory_desc_init_by_tag(&m->b, 1, s->b, dnnl_f32, dnnl_x));
-    return dnnl_memory_desc_init_by_tag(&m->y, 4, s->y, dnnl_f32, dnnl_nhwc);
+    TRY(dnnl_memory_desc_init_by_tag(&m->b, 1, s->b, t->w, dnnl_x));
+    return dnnl_memory_desc_init_by_tag(&m->y, 4, s->y, t->y, dnnl_nhwc);
 }
 
-static dnnl_status_t describe(dnnl_engine_t engine, const tac__conv_spec *spec,
-                              const shapes *s, const descs *m,
-                              dnnl_primitive_attr_t attr,
-                              dnnl_primitive_desc_t *out)
+static dnnl_status_t forward_desc(dnnl_engine_t engine, const shapes *s,
+                                  const descs *m, int bias,
+                                  dnnl_primitive_attr_t attr,
+                                  dnnl_primitive_desc_t *out)
 {
-    const dnnl_memory_desc_t *bias = spec->bias ? &m->b : NULL;
+    dnnl_convolution_desc_t desc;
+    TRY(dnnl_convolution_forward_desc_init(
+        &desc, dnnl_forward_training, dnnl_convolution_direct, &m->x, &m->w,
+        bias ? &m->b : NULL, &m->y, s->strides, s->pads, s->pads));
+    return dnnl_primitive_desc_create(out, &desc, attr, engine, NULL);
+}
+
+static dnnl_status_t backward_desc(dnnl_engine_t engine,
+                                   const tac__conv_spec *spec, const shapes *s,
+                                   const descs *m, dnnl_primitive_attr_t attr,
+                                   dnnl_primitive_desc_t forward,
+                                   dnnl_primitive_desc_t *out)
+{
     const dnnl_alg_kind_t alg = dnnl_convolution_direct;
     dnnl_convolution_desc_t desc;
-    dnnl_primitive_desc_t forward;
-    dnnl_status_t status;
-    TRY(dnnl_convolution_forward_desc_init(&desc, dnnl_forward_training, alg,
-                                           &m->x, &m->w, bias, &m->y,
-                                           s->strides, s->pads, s->pads));
-    TRY(dnnl_primitive_desc_create(&forward, &desc, attr, engine, NULL));
-    if (spec->kind == TAC__CONV_FORWARD) {
-        *out = forward;
-        return dnnl_success;
-    }
     if (spec->kind == TAC__CONV_BACKWARD_DATA)
-        status = dnnl_convolution_backward_data_desc_init(
-            &desc, alg, &m->x, &m->w, &m->y, s->strides, s->pads, s->pads);
+        TRY(dnnl_convolution_backward_data_desc_init(
+            &desc, alg, &m->x, &m->w, &m->y, s->strides, s->pads, s->pads));
     else
-        status = dnnl_convolution_backward_weights_desc_init(
-            &desc, alg, &m->x, &m->w, bias, &m->y, s->strides, s->pads,
-            s->pads);
-    if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(out, &desc, attr, engine, forward);
-    dnnl_primitive_desc_destroy(forward);
-    return status;
+        TRY(dnnl_convolution_backward_weights_desc_init(
+            &desc, alg, &m->x, &m->w, spec->bias ? &m->b : NULL, &m->y,
+            s->strides, s->pads, s->pads));
+    return dnnl_primitive_desc_create(out, &desc, attr, engine, forward);
 }
 
 static dnnl_status_t plain_desc(const tac__conv_spec *spec,
                                 dnnl_memory_desc_t *out)
 {
     const shapes s = shapes_of(&spec->d);
-    return dnnl_memory_desc_init_by_tag(out, 4, s.w, dnnl_f32, dnnl_oihw);
+    return dnnl_memory_desc_init_by_tag(out, 4, s.w, types_of(spec).w,
+                                        dnnl_oihw);
 }
 
 #define REF(desc)        (&(desc))
@@ -190,14 +172,45 @@ static dnnl_status_t plain_desc(const tac__conv_spec *spec,
 
 #endif
 
+/* The forward convolution that a backward one asks for as a hint: all its
+ * arrays have the type that is read. */
+static dnnl_status_t hint_desc(dnnl_engine_t engine, const tac__conv_spec *spec,
+                               const shapes *s, dnnl_primitive_desc_t *out)
+{
+    const dnnl_data_type_t in = tac__api_type(spec->in);
+    const types t = {in, in, in};
+    descs m;
+    dnnl_status_t status = make_descs(s, &t, NULL, &m);
+    if (status == dnnl_success)
+        status = forward_desc(engine, s, &m, spec->bias, NULL, out);
+    free_descs(&m);
+    return status;
+}
+
+static dnnl_status_t describe(dnnl_engine_t engine, const tac__conv_spec *spec,
+                              const shapes *s, const descs *m,
+                              dnnl_primitive_attr_t attr,
+                              dnnl_primitive_desc_t *out)
+{
+    dnnl_primitive_desc_t hint = NULL;
+    if (spec->kind == TAC__CONV_FORWARD)
+        return forward_desc(engine, s, m, spec->bias, attr, out);
+    TRY(hint_desc(engine, spec, s, &hint));
+    const dnnl_status_t status =
+        backward_desc(engine, spec, s, m, attr, hint, out);
+    dnnl_primitive_desc_destroy(hint);
+    return status;
+}
+
 dnnl_status_t tac__api_conv(dnnl_engine_t engine, const tac__conv_spec *spec,
                             tac__md weights, dnnl_primitive_desc_t *out)
 {
     const shapes s = shapes_of(&spec->d);
+    const types t = types_of(spec);
     dnnl_primitive_attr_t attr;
     descs m;
-    TRY(make_attr(spec, &attr));
-    dnnl_status_t status = make_descs(&s, weights, &m);
+    TRY(tac__api_attr(0, spec->relu && spec->kind == TAC__CONV_FORWARD, &attr));
+    dnnl_status_t status = make_descs(&s, &t, weights, &m);
     if (status == dnnl_success)
         status = describe(engine, spec, &s, &m, attr, out);
     free_descs(&m);

@@ -2,9 +2,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "cpu/half/half.h"
 #include "cpu/kernel_sets.h"
 #include "cpu/onednn/conv.h"
+#include "cpu/onednn/matmul.h"
 #include "cpu/onednn/onednn.h"
+#include "tacit/half.h"
 
 tac_status tac__onednn_fail(tac__onednn *o, dnnl_status_t s, const char *what)
 {
@@ -18,11 +21,12 @@ tac_status tac__onednn_fail(tac__onednn *o, dnnl_status_t s, const char *what)
 }
 
 /* What a table has before this set is applied. */
-static tac_kernels base_kernels(void)
+static tac_kernels base_kernels(tac_dtype dtype)
 {
     const tac_kernel_set *const *sets = tac_cpu_kernel_sets();
-    tac_kernels t = {.struct_size = sizeof t, .dtype = TAC_F32};
+    tac_kernels t = {.struct_size = sizeof t, .dtype = dtype};
     char why[128];
+    if (dtype == TAC_BF16) tac__half_apply(&t);
     for (size_t i = 0; sets[i] && sets[i] != &tac__onednn_set; ++i)
         if (sets[i]->available(why, sizeof why)) sets[i]->apply(&t);
     return t;
@@ -34,7 +38,8 @@ tac_status tac__onednn_create(tac_context *ctx, void **cache)
     if (!o) return tac_fail(ctx, TAC_ERR_NOMEM, "no memory for oneDNN's cache");
     o->ctx = ctx;
     o->omp = tac__omp_find();
-    o->base = base_kernels();
+    o->base = base_kernels(TAC_F32);
+    o->base_bf16 = base_kernels(TAC_BF16);
     o->small = tac__small_conv_find();
     const dnnl_status_t s = dnnl_engine_create(&o->engine, dnnl_cpu, 0);
     if (s != dnnl_success) {
@@ -50,18 +55,28 @@ void tac__onednn_destroy(void *cache)
 {
     tac__onednn *o = cache;
     if (!o) return;
-    for (size_t i = 0; i < TAC__PLAN_BUCKETS; ++i)
+    for (size_t i = 0; i < TAC__PLAN_BUCKETS; ++i) {
         tac__conv_plans_destroy(o->plans[i]);
+        tac__matmul_plans_destroy(o->products[i]);
+    }
     for (size_t i = 0; i < o->space_count; ++i) free(o->spaces[i].p);
     free(o->spaces);
     dnnl_engine_destroy(o->engine);
     free(o);
 }
 
+size_t tac__onednn_bytes(const void *cache)
+{
+    const tac__onednn *o = cache;
+    size_t bytes = 0;
+    for (size_t i = 0; i < o->space_count; ++i) bytes += o->spaces[i].bytes;
+    return bytes;
+}
+
 static tac_status no_memory(const tac__onednn *o, size_t bytes)
 {
     return tac_fail(o->ctx, TAC_ERR_NOMEM,
-                    "no memory for %zu bytes of convolution scratch; lower "
+                    "no memory for %zu bytes of scratch; lower "
                     "the batch or the threads",
                     bytes);
 }
@@ -92,4 +107,30 @@ tac_status tac__onednn_reserve(tac__onednn *o, size_t parts, size_t bytes)
         *space = (tac__workspace){p, whole};
     }
     return TAC_OK;
+}
+
+enum { PIECE = 512 };
+
+static void add_bf16(uint16_t *y, const float *x, size_t n)
+{
+    float wide[PIECE];
+    for (size_t i = 0; i < n; i += PIECE) {
+        const size_t m = n - i < PIECE ? n - i : PIECE;
+        tac_bf16_to_f32_n(wide, y + i, m);
+        for (size_t j = 0; j < m; ++j) wide[j] += x[i + j];
+        tac_f32_to_bf16_n(y + i, wide, m);
+    }
+}
+
+static void add_f32(float *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; ++i) y[i] += x[i];
+}
+
+void tac__onednn_add(tac_dtype type, void *y, const float *x, size_t n)
+{
+    if (type == TAC_BF16)
+        add_bf16(y, x, n);
+    else
+        add_f32(y, x, n);
 }

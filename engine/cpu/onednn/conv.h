@@ -32,7 +32,7 @@ typedef struct tac__conv_chunk {
     tac__piece total;   /* backward weights: sum over a thread's chunks, and */
     tac__piece sums;    /* the same in OIHW, then db, then a chunk's db */
     tac__piece scratch, reorder_scratch;
-    tac__piece copy;   /* accumulating backward data: the chunk's dx */
+    tac__piece copy;   /* accumulating backward data: the chunk's dx, f32 */
     const char *space; /* for which the pieces' pointers are set */
 } tac__conv_chunk;
 
@@ -62,13 +62,14 @@ void tac__conv_chunk_destroy(tac__conv_chunk *chunk);
 tac__md tac__conv_chunk_weights(const tac__conv_chunk *chunk,
                                 tac__conv_kind kind);
 
-/* Pointers of one run; x and y are the chunk's activations or their gradients,
- * w OIHW. Forward and backward data read w; backward weights reads x and y.
- * Only backward data writes x, only forward writes y. */
+/* Pointers of one run, to elements of the plan's types; x and y are the chunk's
+ * activations or their gradients, w OIHW. Forward and backward data read w;
+ * backward weights reads x and y. Only backward data writes x, only forward
+ * writes y. */
 typedef struct tac__conv_args {
-    float *x;
-    const float *w, *bias;
-    float *y;
+    void *x;
+    const void *w, *bias;
+    void *y;
     char *space; /* the thread's workspace, plan->bytes of it */
     int first;   /* the first chunk of this thread in this call */
 } tac__conv_args;

@@ -104,6 +104,18 @@ static dnnl_status_t make_objects(dnnl_engine_t engine,
     return dnnl_success;
 }
 
+/* What the base table does better. oneDNN 2.6's 1x1 kernel for AVX512-BF16
+ * without AMX gives wrong gradients of images of 30 pixels if the number of
+ * output channels is odd; the battery has the shape. */
+static int is_refused(const tac__conv_spec *spec,
+                      const_dnnl_primitive_desc_t pd)
+{
+    if (spec->in == TAC_F32) return 0;
+    if (tac__api_is(pd, "ref")) return 1;
+    return spec->kind == TAC__CONV_BACKWARD_DATA && spec->d.oc % 2 == 1 &&
+           tac__api_is(pd, "jit_bf16_1x1");
+}
+
 dnnl_status_t tac__conv_chunk_make(dnnl_engine_t engine,
                                    const tac__conv_spec *spec, tac__md weights,
                                    tac__conv_chunk *chunk, size_t *bytes)
@@ -111,7 +123,9 @@ dnnl_status_t tac__conv_chunk_make(dnnl_engine_t engine,
     dnnl_primitive_desc_t pd = NULL;
     *bytes = 0;
     TRY(tac__api_conv(engine, spec, weights, &pd));
-    const dnnl_status_t s = make_objects(engine, spec, pd, chunk, bytes);
+    const dnnl_status_t s = is_refused(spec, pd)
+                                ? dnnl_unimplemented
+                                : make_objects(engine, spec, pd, chunk, bytes);
     dnnl_primitive_desc_destroy(pd);
     return s;
 }

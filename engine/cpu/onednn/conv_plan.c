@@ -74,9 +74,9 @@ static size_t bucket_of(const tac__conv_key *key)
 {
     const tac_conv2d *d = &key->spec.d;
     const size_t words[] = {
-        d->n,   d->h,        d->w,     d->ic,
-        d->oc,  d->kh,       d->kw,    (size_t)key->spec.kind,
-        d->pad, key->chunks, d->stride};
+        d->n,   d->h,        d->w,      d->ic,
+        d->oc,  d->kh,       d->kw,     (size_t)key->spec.kind,
+        d->pad, key->chunks, d->stride, (size_t)key->spec.in};
     uint64_t h = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
         h = (h ^ words[i]) * UINT64_C(0x100000001b3);
@@ -88,6 +88,7 @@ static int same_key(const tac__conv_key *a, const tac__conv_key *b)
     const tac__conv_spec *s = &a->spec, *t = &b->spec;
     return a->chunks == b->chunks && s->kind == t->kind && s->bias == t->bias &&
            s->relu == t->relu && s->accumulate == t->accumulate &&
+           s->in == t->in && s->out == t->out &&
            memcmp(&s->d, &t->d, sizeof s->d) == 0; /* size_t: no padding */
 }
 

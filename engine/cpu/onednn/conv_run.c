@@ -92,13 +92,13 @@ static dnnl_status_t run_with_weights(const tac__conv_plan *plan,
                  c->reorder ? c->weights.memory : c->plain));
     if (!accumulate) return dnnl_success;
     const size_t n = (c->end - c->begin) * d->h * d->w * d->ic;
-    for (size_t i = 0; i < n; ++i) a->x[i] += copy[i];
+    tac__onednn_add(plan->key.spec.in, a->x, copy, n);
     return dnnl_success;
 }
 
 static void add_to(float *to, const float *from, size_t n)
 {
-    for (size_t i = 0; i < n; ++i) to[i] += from[i];
+    tac__onednn_add(TAC_F32, to, from, n);
 }
 
 /* The first chunk writes the thread's total, the others are added to it. */
@@ -181,7 +181,7 @@ void tac__conv_add_sums(const tac_kctx *kc, const tac_conv2d *d, int parts,
                         size_t offset, float *dw, float *db, int accumulate)
 {
     const size_t count = weight_count(d);
-    adding a = {kc->cache, (size_t)parts, offset, dw, accumulate};
+    adding a = {tac__onednn_of(kc), (size_t)parts, offset, dw, accumulate};
     tac_pool_for(kc->pool, count, 32768, add_weights, &a);
     if (db) add_range(&a, db, count, d->oc);
 }

@@ -1,79 +1,95 @@
 /* linear.c: the table's linear entries as matrix products. */
-#include "cpu/onednn/onednn.h"
+#include "cpu/onednn/matmul.h"
+#include "tacit/half.h"
 #include "tacit/pool.h"
 
-static const tac_kernels *base(const tac_kctx *kc)
+static const tac_kernels *base(const tac_kctx *kc, tac_dtype t)
 {
-    const tac__onednn *o = kc->cache;
-    return &o->base;
+    const tac__onednn *o = tac__onednn_of(kc);
+    return t == TAC_F32 ? &o->base : &o->base_bf16;
 }
 
-tac_status tac__onednn_linear_forward(const tac_kctx *kc, size_t n, size_t in,
-                                      size_t out, const void *x, const void *w,
-                                      const void *b, tac_act act, void *y)
+static tac_status forward(const tac_kctx *kc, tac_dtype t, size_t n, size_t in,
+                          size_t out, const void *x, const void *w,
+                          const void *b, tac_act act, void *y)
 {
-    const tac__gemm g = {
-        .ta = 'N',
-        .tb = 'T',
+    const tac__matmul_spec spec = {
         .m = n,
         .n = out,
         .k = in,
-        .a = x,
         .lda = in,
-        .b = w,
         .ldb = in,
-        .beta = 0,
-        .c = y,
         .ldc = out,
-        .bias = b,
-        .act = act,
+        .in = t,
+        .out = t,
+        .tb = 1,
+        .bias = b != NULL,
+        .relu = act == TAC_ACT_RELU,
     };
-    if (n * in * out == 0)
-        return base(kc)->linear_forward(kc, n, in, out, x, w, b, act, y);
-    return tac__onednn_gemm(kc, &g);
+    const tac__matmul_args args = {x, w, b, y};
+    int done;
+    TAC_TRY(tac__matmul(kc, &spec, &args, &done));
+    if (done) return TAC_OK;
+    return base(kc, t)->linear_forward(kc, n, in, out, x, w, b, act, y);
 }
 
-tac_status tac__onednn_linear_backward_data(const tac_kctx *kc, size_t n,
-                                            size_t in, size_t out,
-                                            const void *dy, const void *w,
-                                            void *dx, int accumulate)
+static tac_status backward_data(const tac_kctx *kc, tac_dtype t, size_t n,
+                                size_t in, size_t out, const void *dy,
+                                const void *w, void *dx, int accumulate)
 {
-    const tac__gemm g = {
-        .ta = 'N',
-        .tb = 'N',
+    const tac__matmul_spec spec = {
         .m = n,
         .n = in,
         .k = out,
-        .a = dy,
         .lda = out,
-        .b = w,
         .ldb = in,
-        .beta = accumulate ? 1 : 0,
-        .c = dx,
         .ldc = in,
+        .in = t,
+        .out = t,
+        .accumulate = accumulate != 0,
     };
-    if (n * in * out == 0)
-        return base(kc)->linear_backward_data(kc, n, in, out, dy, w, dx,
-                                              accumulate);
-    return tac__onednn_gemm(kc, &g);
+    const tac__matmul_args args = {dy, w, NULL, dx};
+    int done;
+    TAC_TRY(tac__matmul(kc, &spec, &args, &done));
+    if (done) return TAC_OK;
+    return base(kc, t)->linear_backward_data(kc, n, in, out, dy, w, dx,
+                                             accumulate);
 }
 
 typedef struct columns {
+    tac_dtype type; /* of dy */
     size_t n, out;
-    const float *dy;
+    const void *dy;
     float *db;
     int accumulate;
 } columns;
 
-enum { STRIP = 64 };
+enum { STRIP = 64, BLOCK = 8 };
 
-/* Sums in double, a strip of columns at a time, so that dy is read in order. */
+/* STRIP or fewer elements of a row, as f32: where they are, or in `wide`. */
+static const float *row_at(const columns *c, size_t i, size_t begin,
+                           size_t count, float *wide)
+{
+    const size_t at = i * c->out + begin;
+    if (c->type == TAC_F32) return (const float *)c->dy + at;
+    tac_bf16_to_f32_n(wide, (const uint16_t *)c->dy + at, count);
+    return wide;
+}
+
+/* Sums of BLOCK rows in f32, of all in double, a strip of columns at a time, so
+ * that dy is read in order. */
 static void sum_strip(const columns *c, size_t begin, size_t count)
 {
     double sums[STRIP] = {0};
-    for (size_t i = 0; i < c->n; ++i) {
-        const float *row = c->dy + i * c->out + begin;
-        for (size_t j = 0; j < count; ++j) sums[j] += (double)row[j];
+    float wide[STRIP];
+    for (size_t i = 0; i < c->n; i += BLOCK) {
+        float block[STRIP] = {0};
+        const size_t rows = c->n - i < BLOCK ? c->n - i : BLOCK;
+        for (size_t r = 0; r < rows; ++r) {
+            const float *row = row_at(c, i + r, begin, count, wide);
+            for (size_t j = 0; j < count; ++j) block[j] += row[j];
+        }
+        for (size_t j = 0; j < count; ++j) sums[j] += (double)block[j];
     }
     for (size_t j = 0; j < count; ++j) {
         const double old = c->accumulate ? (double)c->db[begin + j] : 0;
@@ -94,31 +110,54 @@ static void bias_gradient(const tac_kctx *kc, columns *c)
     tac_pool_for(kc->pool, c->out, grain, sum_columns, c);
 }
 
-tac_status tac__onednn_linear_backward_weights(const tac_kctx *kc, size_t n,
-                                               size_t in, size_t out,
-                                               const void *x, const void *dy,
-                                               void *dw, void *db,
-                                               int accumulate)
+static tac_status backward_weights(const tac_kctx *kc, tac_dtype t, size_t n,
+                                   size_t in, size_t out, const void *x,
+                                   const void *dy, void *dw, void *db,
+                                   int accumulate)
 {
-    const tac__gemm g = {
-        .ta = 'T',
-        .tb = 'N',
+    const tac__matmul_spec spec = {
         .m = out,
         .n = in,
         .k = n,
-        .a = dy,
         .lda = out,
-        .b = x,
         .ldb = in,
-        .beta = accumulate ? 1 : 0,
-        .c = dw,
         .ldc = in,
+        .in = t,
+        .out = TAC_F32,
+        .ta = 1,
+        .accumulate = accumulate != 0,
     };
-    columns c = {n, out, dy, db, accumulate};
-    if (n * in * out == 0)
-        return base(kc)->linear_backward_weights(kc, n, in, out, x, dy, dw, db,
-                                                 accumulate);
-    TAC_TRY(tac__onednn_gemm(kc, &g));
+    const tac__matmul_args args = {dy, x, NULL, dw};
+    columns c = {t, n, out, dy, db, accumulate};
+    int done;
+    TAC_TRY(tac__matmul(kc, &spec, &args, &done));
+    if (!done)
+        return base(kc, t)->linear_backward_weights(kc, n, in, out, x, dy, dw,
+                                                    db, accumulate);
     if (db) bias_gradient(kc, &c);
     return TAC_OK;
 }
+
+#define ENTRIES(name, type)                                                  \
+    tac_status tac__onednn_linear_forward_##name(                            \
+        const tac_kctx *kc, size_t n, size_t in, size_t out, const void *x,  \
+        const void *w, const void *b, tac_act act, void *y)                  \
+    {                                                                        \
+        return forward(kc, type, n, in, out, x, w, b, act, y);               \
+    }                                                                        \
+    tac_status tac__onednn_linear_backward_data_##name(                      \
+        const tac_kctx *kc, size_t n, size_t in, size_t out, const void *dy, \
+        const void *w, void *dx, int accumulate)                             \
+    {                                                                        \
+        return backward_data(kc, type, n, in, out, dy, w, dx, accumulate);   \
+    }                                                                        \
+    tac_status tac__onednn_linear_backward_weights_##name(                   \
+        const tac_kctx *kc, size_t n, size_t in, size_t out, const void *x,  \
+        const void *dy, void *dw, void *db, int accumulate)                  \
+    {                                                                        \
+        return backward_weights(kc, type, n, in, out, x, dy, dw, db,         \
+                                accumulate);                                 \
+    }
+
+ENTRIES(f32, TAC_F32)
+ENTRIES(bf16, TAC_BF16)

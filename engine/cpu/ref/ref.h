@@ -13,6 +13,17 @@
 void tac__ref_apply_f32(tac_kernels *table);
 void tac__ref_apply_f64(tac_kernels *table);
 
+/* AdamW with 8-bit moments: in f32, and what says that f64 has none. */
+tac_status tac__ref_adamw8bit(const tac_kctx *kc, size_t n,
+                              const tac_adamw_args *a,
+                              const tac_step_scalars *s, void *p,
+                              const float *g, uint8_t *code1, float *absmax1,
+                              uint8_t *code2, float *absmax2);
+tac_status tac__no_adamw8bit(const tac_kctx *kc, size_t n,
+                             const tac_adamw_args *a, const tac_step_scalars *s,
+                             void *p, const float *g, uint8_t *code1,
+                             float *absmax1, uint8_t *code2, float *absmax2);
+
 /* Elements that one thread at least should get of a cheap pass. */
 enum { TAC_REF_GRAIN = 16384 };
 

@@ -13,7 +13,7 @@ static void apply(tac_kernels *table)
 {
     if (table->dtype == TAC_F64)
         tac__ref_apply_f64(table);
-    else
+    else if (table->dtype == TAC_F32)
         tac__ref_apply_f32(table);
 }
 

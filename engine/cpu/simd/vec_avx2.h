@@ -152,6 +152,32 @@ static inline vi vi_add(vi a, vi b)
     return _mm256_add_epi32(a, b);
 }
 
+static inline vi vi_sub(vi a, vi b)
+{
+    return _mm256_sub_epi32(a, b);
+}
+
+static inline vi vi_and(vi a, vi b)
+{
+    return _mm256_and_si256(a, b);
+}
+
+static inline vi vi_or(vi a, vi b)
+{
+    return _mm256_or_si256(a, b);
+}
+
+/* Each element by its own count, unsigned; 0 if that is 32 or more. */
+static inline vi vi_shl(vi a, vi count)
+{
+    return _mm256_sllv_epi32(a, count);
+}
+
+static inline vi vi_shr(vi a, vi count)
+{
+    return _mm256_srlv_epi32(a, count);
+}
+
 static inline vi vi_xor(vi a, vi b)
 {
     return _mm256_xor_si256(a, b);
@@ -214,6 +240,84 @@ static inline void vi_store_u8(uint8_t *p, vi a)
     const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(a),
                                            _mm256_extracti128_si256(a, 1));
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(words, words));
+}
+
+/* Elements below 65536. */
+static inline void vi_store_u16(uint16_t *p, vi a)
+{
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(a),
+                                           _mm256_extracti128_si256(a, 1));
+    _mm_storeu_si128((__m128i *)(void *)p, words);
+}
+
+/* Least and largest of unsigned words. */
+static inline vi vi_min(vi a, vi b)
+{
+    return _mm256_min_epu32(a, b);
+}
+
+static inline vi vi_max(vi a, vi b)
+{
+    return _mm256_max_epu32(a, b);
+}
+
+static inline vi vf_bits(vf a)
+{
+    return _mm256_castps_si256(a);
+}
+
+static inline vf vf_abs(vf a)
+{
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), a);
+}
+
+static inline vf vf_max(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+static inline int vm_all(vm m)
+{
+    return _mm256_movemask_ps(m) == 0xff;
+}
+
+/* All elements, which the compiler must not know: see below. */
+static inline vi vi_hidden_all(void)
+{
+    vi all = _mm256_set1_epi32(-1);
+    __asm__("" : "+x"(all));
+    return all;
+}
+
+/* table[index]. A gather merges into what its register held, so that each would
+ * wait for the vector before. It is told to merge into 0, which a compiler that
+ * knows the mask would leave out. */
+static inline vi vi_gather(const uint32_t *table, vi index)
+{
+    return _mm256_mask_i32gather_epi32(_mm256_setzero_si256(),
+                                       (const int *)(const void *)table, index,
+                                       vi_hidden_all(), 4);
+}
+
+static inline vf vf_gather(const float *table, vi index)
+{
+    return _mm256_mask_i32gather_ps(_mm256_setzero_ps(), table, index,
+                                    _mm256_castsi256_ps(vi_hidden_all()), 4);
+}
+
+static inline vd vd_set1(double x)
+{
+    return _mm256_set1_pd(x);
+}
+
+static inline vd vd_load(const double *p)
+{
+    return _mm256_loadu_pd(p);
+}
+
+static inline void vd_store(double *p, vd v)
+{
+    _mm256_storeu_pd(p, v);
 }
 
 #endif

@@ -149,6 +149,32 @@ static inline vi vi_add(vi a, vi b)
     return _mm512_add_epi32(a, b);
 }
 
+static inline vi vi_sub(vi a, vi b)
+{
+    return _mm512_sub_epi32(a, b);
+}
+
+static inline vi vi_and(vi a, vi b)
+{
+    return _mm512_and_si512(a, b);
+}
+
+static inline vi vi_or(vi a, vi b)
+{
+    return _mm512_or_si512(a, b);
+}
+
+/* Each element by its own count, unsigned; 0 if that is 32 or more. */
+static inline vi vi_shl(vi a, vi count)
+{
+    return _mm512_sllv_epi32(a, count);
+}
+
+static inline vi vi_shr(vi a, vi count)
+{
+    return _mm512_srlv_epi32(a, count);
+}
+
 static inline vi vi_xor(vi a, vi b)
 {
     return _mm512_xor_si512(a, b);
@@ -209,6 +235,81 @@ static inline vi vi_load_u8(const uint8_t *p)
 static inline void vi_store_u8(uint8_t *p, vi a)
 {
     _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(a));
+}
+
+/* The lower halves of the elements. */
+static inline void vi_store_u16(uint16_t *p, vi a)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(a));
+}
+
+/* Least and largest of unsigned words. */
+static inline vi vi_min(vi a, vi b)
+{
+    return _mm512_min_epu32(a, b);
+}
+
+static inline vi vi_max(vi a, vi b)
+{
+    return _mm512_max_epu32(a, b);
+}
+
+static inline vi vf_bits(vf a)
+{
+    return _mm512_castps_si512(a);
+}
+
+static inline vf vf_abs(vf a)
+{
+    return _mm512_abs_ps(a);
+}
+
+static inline vf vf_max(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+static inline int vm_all(vm m)
+{
+    return m == 0xffff;
+}
+
+/* All elements, which the compiler must not know: see below. */
+static inline vm vm_hidden_all(void)
+{
+    vm all = 0xffff;
+    __asm__("" : "+Yk"(all));
+    return all;
+}
+
+/* table[index]. A gather merges into what its register held, so that each would
+ * wait for the vector before. It is told to merge into 0, which a compiler that
+ * knows the mask would leave out. */
+static inline vi vi_gather(const uint32_t *table, vi index)
+{
+    return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), vm_hidden_all(),
+                                       index, table, 4);
+}
+
+static inline vf vf_gather(const float *table, vi index)
+{
+    return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), vm_hidden_all(), index,
+                                    table, 4);
+}
+
+static inline vd vd_set1(double x)
+{
+    return _mm512_set1_pd(x);
+}
+
+static inline vd vd_load(const double *p)
+{
+    return _mm512_loadu_pd(p);
+}
+
+static inline void vd_store(double *p, vd v)
+{
+    _mm512_storeu_pd(p, v);
 }
 
 #endif

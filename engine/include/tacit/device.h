@@ -80,6 +80,8 @@ typedef struct tac_device_ops {
     /* What the device's kernels get as kc->cache; owned by impl, valid after
      * `kernels`. May return NULL. */
     void *(*kernel_cache)(void *impl);
+    /* Bytes of scratch that kernels hold between calls; NULL: not known. */
+    size_t (*kernel_bytes)(const void *impl);
 } tac_device_ops;
 
 /* Opens a device by name: "cpu", or one from a plug-in. `isa` forces the CPU's
@@ -97,6 +99,9 @@ TAC_API void *tac_device_impl(const tac_device *dev);
 /* The table for a dtype; NULL if the device has none. Owned by the device. */
 TAC_API const struct tac_kernels *tac_device_kernels(const tac_device *dev,
                                                      tac_dtype dtype);
+/* Bytes of scratch that the device's kernels hold by now, for reports: widened
+ * operands, reordered weights, partial sums. It only grows. */
+TAC_API size_t tac_device_kernel_bytes(const tac_device *dev);
 /* Memory from the device as an allocator table; valid while it is open. */
 TAC_API tac_allocator tac_device_allocator(tac_device *dev);
 
