@@ -11,15 +11,17 @@ tac_status tac_params_create(tac_device *dev, tac_dtype dtype, tac_params **out)
 {
     tac_context *ctx = tac_device_context(dev);
 
-    if (dtype != TAC_F32 && dtype != TAC_F64)
+    if (!tac_dtype_is_float(dtype))
         return tac_fail(ctx, TAC_ERR_ARG,
-                        "parameters: dtype %s: f32 and f64 are possible",
+                        "parameters: dtype %s: f32, f64, f16 and bf16 are "
+                        "possible",
                         tac_dtype_name(dtype));
     tac_params *p = calloc(1, sizeof *p);
     if (p == NULL) return tac_fail(ctx, TAC_ERR_NOMEM, "parameters: no memory");
     p->dev = dev;
     p->ctx = ctx;
     p->dtype = dtype;
+    p->grad_dtype = dtype == TAC_F64 ? TAC_F64 : TAC_F32;
     *out = p;
     return TAC_OK;
 }
@@ -114,6 +116,29 @@ tac_dtype tac_params_dtype(const tac_params *p)
     return p->dtype;
 }
 
+tac_dtype tac_params_grad_dtype(const tac_params *p)
+{
+    return p->grad_dtype;
+}
+
+/* Bisection over places. Parameters without elements lie where the next one
+ * does: the last place that begins at `at` or before is the one with room. */
+size_t tac_params_at(const tac_params *p, size_t at)
+{
+    size_t low = 0, high = p->count;
+
+    if (!p->laid_out || at >= p->padded) return SIZE_MAX;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (p->list[p->order[middle]].offset <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    const tac_param *q = &p->list[p->order[low]];
+    return at - q->offset < q->count ? p->order[low] : SIZE_MAX;
+}
+
 tac_device *tac_params_device(const tac_params *p)
 {
     return p->dev;
@@ -156,21 +181,22 @@ void *tac_params_grads(const tac_params *p)
     return p->grads;
 }
 
-static void *part(const tac_params *p, void *arena, size_t index)
+static void *part(const tac_params *p, void *arena, tac_dtype dtype,
+                  size_t index)
 {
     if (arena == NULL || index >= p->count) return NULL;
     return (unsigned char *)arena +
-           p->list[index].offset * tac_dtype_size(p->dtype);
+           p->list[index].offset * tac_dtype_size(dtype);
 }
 
 void *tac_params_value(const tac_params *p, size_t index)
 {
-    return part(p, p->values, index);
+    return part(p, p->values, p->dtype, index);
 }
 
 void *tac_params_grad(const tac_params *p, size_t index)
 {
-    return part(p, p->grads, index);
+    return part(p, p->grads, p->grad_dtype, index);
 }
 
 uint64_t tac_params_hash(const tac_params *p)

@@ -7,7 +7,7 @@
 struct tac_params {
     tac_device *dev;
     tac_context *ctx;
-    tac_dtype dtype;
+    tac_dtype dtype, grad_dtype;
     tac_param *list; /* names are owned */
     size_t count, capacity;
     size_t elements; /* without padding */

@@ -1,11 +1,13 @@
 /* First values. Element e of parameter i comes from the counter-based
- * generator at (seed, TAC_STREAM_INIT, i, e) in f64 and is rounded once, so
- * that it depends on neither layout, ranks nor threads. Written on the host
- * and copied, one tensor at a time. */
+ * generator at (seed, TAC_STREAM_INIT, i, e) in f64 and is rounded to f32, so
+ * that it depends on neither layout, ranks nor threads; 16-bit values are
+ * rounded from there, to what the working weights of an f32 model begin with.
+ * Written on the host and copied, one tensor at a time. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "params_impl.h"
+#include "tacit/half.h"
 #include "tacit/pool.h"
 #include "tacit/rng.h"
 
@@ -40,18 +42,22 @@ static double first_value(const init_job *j, size_t e)
     return 0.0;
 }
 
+static void put(const init_job *j, size_t e, double v)
+{
+    switch (j->dtype) {
+    case TAC_F64: ((double *)j->out)[e] = v; break;
+    case TAC_F16: ((uint16_t *)j->out)[e] = tac_f32_to_f16((float)v); break;
+    case TAC_BF16: ((uint16_t *)j->out)[e] = tac_f32_to_bf16((float)v); break;
+    default: ((float *)j->out)[e] = (float)v;
+    }
+}
+
 static void init_part(void *arg, size_t begin, size_t end, int part)
 {
     const init_job *j = arg;
 
     (void)part;
-    for (size_t e = begin; e < end; ++e) {
-        const double v = first_value(j, e);
-        if (j->dtype == TAC_F64)
-            ((double *)j->out)[e] = v;
-        else
-            ((float *)j->out)[e] = (float)v;
-    }
+    for (size_t e = begin; e < end; ++e) put(j, e, first_value(j, e));
 }
 
 static tac_status init_one(tac_params *p, size_t index, uint64_t seed,

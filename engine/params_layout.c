@@ -1,5 +1,6 @@
-/* Laying the parameters out: two arenas of one layout, each tensor at a
- * multiple of 64 bytes, the rest zero. */
+/* Laying the parameters out: two arenas of one layout in elements, each tensor
+ * at a multiple of 64 bytes in both, the rest zero. Gradients are at least as
+ * wide as values, so values decide the padding. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -101,10 +102,11 @@ tac_status tac_params_layout(tac_params *p, const size_t *order,
     p->grad_alloc = grads != NULL ? *grads : own;
     TAC_TRY(copy_order(p, order, &copy));
     const size_t padded = set_offsets(p, copy);
-    const size_t bytes = padded * tac_dtype_size(p->dtype);
-    s = make_arena(p, &p->value_alloc, bytes, &value_mem);
+    s = make_arena(p, &p->value_alloc, padded * tac_dtype_size(p->dtype),
+                   &value_mem);
     if (s < 0) goto fail_values;
-    s = make_arena(p, &p->grad_alloc, bytes, &grad_mem);
+    s = make_arena(p, &p->grad_alloc, padded * tac_dtype_size(p->grad_dtype),
+                   &grad_mem);
     if (s < 0) goto fail_grads;
     p->values = value_mem;
     p->grads = grad_mem;

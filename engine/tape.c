@@ -12,12 +12,13 @@ static tac_status alloc_params(tac_tape *t)
     const size_t n = t->n_params + 1;
 
     t->param_tensors = calloc(n, sizeof *t->param_tensors);
+    t->casts_of = calloc(n, sizeof *t->casts_of);
     t->pending = calloc(n, sizeof *t->pending);
     t->final_order = calloc(n, sizeof *t->final_order);
     t->filled = calloc(n, 1);
     t->touched = calloc(n, 1);
     t->final = calloc(n, 1);
-    if (t->param_tensors == NULL || t->pending == NULL ||
+    if (t->param_tensors == NULL || t->casts_of == NULL || t->pending == NULL ||
         t->final_order == NULL || t->filled == NULL || t->touched == NULL ||
         t->final == NULL)
         return tac_fail(t->ctx, TAC_ERR_NOMEM,
@@ -67,8 +68,10 @@ tac_status tac_tape_create(tac_params *params, const tac_tape_config *config,
     t->seed = config->seed;
     t->recompute_next = config->recompute;
     t->n_params = tac_params_count(params);
-    t->k = tac_device_kernels(dev, t->dtype);
-    if (t->k == NULL) {
+    t->grad_dtype = tac_params_grad_dtype(params);
+    for (int i = 0; i < TAC_DTYPE_COUNT; ++i)
+        t->k[i] = tac_device_kernels(dev, (tac_dtype)i);
+    if (t->k[t->dtype] == NULL) {
         s = tac_fail(ctx, TAC_ERR_UNSUPPORTED,
                      "tape: device %s has no kernels for %s",
                      tac_device_name(dev), tac_dtype_name(t->dtype));
@@ -93,6 +96,7 @@ void tac_tape_destroy(tac_tape *t)
     tac_arena_destroy(t->data);
     tac_arena_destroy(t->meta);
     free(t->param_tensors);
+    free(t->casts_of);
     free(t->pending);
     free(t->final_order);
     free(t->filled);
@@ -126,9 +130,12 @@ static void begin_param(tac_tape *t, size_t i)
 
     x->data = tac_params_value(t->params, i);
     x->grad = tac_params_grad(t->params, i);
-    x->requires_grad = (t->step.flags & TAC_TAPE_EVAL) == 0;
+    x->requires_grad =
+        (t->step.flags & TAC_TAPE_EVAL) == 0 &&
+        (tac_params_get(t->params, i)->flags & TAC_PARAM_FROZEN) == 0;
     x->has_grad = 0;
     x->uses = 0;
+    t->casts_of[i] = NULL;
     t->pending[i] = 0;
     t->touched[i] = 0;
     t->final[i] = 0;
@@ -149,6 +156,8 @@ tac_status tac_tape_begin(tac_tape *t, const tac_tape_step *step)
     t->recompute = t->recompute_next;
     t->probing = 0;
     t->last = NULL;
+    t->loss_scale = NULL;
+    t->casts = NULL;
     t->ordinal = t->region = 0;
     t->dropouts = 0;
     t->free_list = NULL;
@@ -177,10 +186,11 @@ static tac_status check_new_input(const tac_tape *t, const char *name,
     if (tac_dtype_size(dtype) == 0 || !tac_shape_count(ndim, shape, &count))
         return tac_fail(t->ctx, TAC_ERR_ARG,
                         "input %s: no dtype, or a size that overflows", name);
-    if (requires_grad && dtype != t->dtype)
+    if (requires_grad && (!tac_dtype_is_float(dtype) || t->k[dtype] == NULL))
         return tac_fail(t->ctx, TAC_ERR_ARG,
-                        "input %s: a gradient needs dtype %s, not %s", name,
-                        tac_dtype_name(t->dtype), tac_dtype_name(dtype));
+                        "input %s: a gradient needs a floating-point type that "
+                        "the device computes in, such as %s, not %s",
+                        name, tac_dtype_name(t->dtype), tac_dtype_name(dtype));
     return TAC_OK;
 }
 
@@ -248,6 +258,11 @@ int tac_tape_is_dry(const tac_tape *t)
 size_t tac_tape_high_water(const tac_tape *t)
 {
     return tac_arena_high_water(t->data);
+}
+
+size_t tac_tape_widest(const tac_tape *t)
+{
+    return t->widest;
 }
 
 uint64_t tac__span_begin(const tac_tape *t)

@@ -43,21 +43,26 @@ static tac_status run_node(tac_tape *t, tac__node *node)
     return TAC_OK;
 }
 
-/* Nobody will read the gradient of this activation again. */
-static void free_out(tac_tape *t, tac_tensor *y)
+/* Nobody will read the gradient of this activation again. One that is lent to
+ * a block is free for the rest of the block. */
+static tac_status free_out(tac_tape *t, tac_tensor *y)
 {
-    if (y == NULL || y->buffer == NULL || y->buffer->shared) return;
-    tac__buffer_free(t, y->buffer);
+    tac__buffer *b = y != NULL ? y->buffer : NULL;
+
+    if (b == NULL) return TAC_OK;
     y->buffer = NULL;
     y->grad = NULL;
     y->has_grad = 0;
+    if (b->shared) return tac__reuse(t, b->ptr, b->bytes);
+    tac__buffer_free(t, b);
+    return TAC_OK;
 }
 
 tac_status tac__walk(tac_tape *t, tac__node *last)
 {
     for (tac__node *n = last; n != NULL; n = n->previous) {
         TAC_TRY(run_node(t, n));
-        free_out(t, n->out);
+        TAC_TRY(free_out(t, n->out));
         TAC_TRY(pass_uses(t, n));
     }
     return TAC_OK;
@@ -73,7 +78,8 @@ static tac_status clear_grad(tac_tape *t, size_t param)
     if (t->filled[param]) return TAC_OK;
     t->filled[param] = 1;
     if (t->dry) return TAC_OK;
-    return ops->fill(tac_device_impl(t->dev), x->grad, 0, tac_tensor_bytes(x),
+    return ops->fill(tac_device_impl(t->dev), x->grad, 0,
+                     tac_tensor_count(x) * tac_dtype_size(t->grad_dtype),
                      t->kc.queue);
 }
 
@@ -111,8 +117,15 @@ static tac_status check_backward(const tac_tape *t, const tac_tensor *loss)
 
 tac_status tac_tape_backward(tac_tape *t, tac_tensor *loss, double scale)
 {
+    return tac_tape_backward_scaled(t, loss, scale, NULL);
+}
+
+tac_status tac_tape_backward_scaled(tac_tape *t, tac_tensor *loss, double scale,
+                                    const float *loss_scale)
+{
     TAC_TRY(check_backward(t, loss));
     t->phase = TAC__BACKWARD;
+    t->loss_scale = loss_scale;
     t->counting = 0;
     if (loss->requires_grad) {
         loss->loss_grad = scale;

@@ -9,10 +9,15 @@
  * dropout counter of the first time and outputs redirected again, and the walk
  * goes through its nodes (tape_block_again.c).
  *
+ * A block runs again in the region of autocast that it first ran in. It may use
+ * casts of parameters that were made before it; those that it makes are gone
+ * with its memory.
+ *
  * Cost: one more forward of the block; memory: the block's activations exist
  * for one block at a time. */
 #include <string.h>
 
+#include "tacit/ops.h"
 #include "tape_block.h"
 
 tac__saved tac__block_save(const tac_tape *t)
@@ -27,6 +32,8 @@ tac__saved tac__block_save(const tac_tape *t)
                         t->free_list,
                         t->redirects,
                         t->n_redirects,
+                        t->cast,
+                        t->casts,
                         tac_arena_get_mark(t->data),
                         tac_arena_get_mark(t->meta)};
 }
@@ -42,6 +49,8 @@ void tac__block_restore(tac_tape *t, const tac__saved *s)
     t->free_list = s->free_list;
     t->redirects = s->redirects;
     t->n_redirects = s->n_redirects;
+    t->cast = s->cast;
+    tac__forget_casts(t, s->casts);
     tac_arena_release(t->data, s->data);
     tac_arena_release(t->meta, s->meta);
 }
@@ -101,9 +110,12 @@ static tac_status make_output(tac_tape *t, tac__block *b, size_t i,
     tac__block_output *o = &b->out[i];
 
     o->through = shape->ordinal < first || shape->param >= 0;
-    if (o->through)
-        return tac__tensor_view(t, shape->base, shape->ndim, shape->shape,
-                                &o->outer);
+    if (o->through) {
+        TAC_TRY(tac__tensor_view(t, shape->base, shape->ndim, shape->shape,
+                                 &o->outer));
+        if (o->outer->dtype == shape->dtype) return TAC_OK;
+        return tac_op_cast(t, o->outer, shape->dtype, &o->outer);
+    }
     o->relative = shape->ordinal - first;
     tac_tensor *same = same_before(b, i);
     if (same != NULL)
@@ -151,6 +163,7 @@ tac_status tac__block_check_same(const tac_tape *t, const tac__block *b,
         const size_t ordinal = tac__root(out[i])->ordinal;
         if (b->out[i].through) continue;
         if (ordinal != first + b->out[i].relative ||
+            out[i]->dtype != b->out[i].outer->dtype ||
             tac_tensor_bytes(out[i]) != tac_tensor_bytes(b->out[i].outer))
             return tac_fail(t->ctx, TAC_ERR_STATE,
                             "block: output %zu differs when the function runs "
@@ -169,12 +182,15 @@ static tac_status run_unrecorded(tac_tape *t, tac__block *b)
     const size_t first = t->ordinal;
 
     t->recording = 0;
+    tac_status s = tac__borrow_free(t);
     t->n_redirects = tac__block_redirects(t, b, redirects);
     t->redirects = redirects;
-    tac_status s = tac__block_call(t, b, out);
+    if (s >= 0) s = tac__block_call(t, b, out);
     if (s >= 0) s = tac__block_check_same(t, b, out, first);
     if (s >= 0) copy_traits(b, out);
+    const tac__cast_region after = t->cast;
     tac__block_restore(t, &before);
+    t->cast = after; /* as if the block were none */
     return s;
 }
 
@@ -207,6 +223,7 @@ static tac_status keep_outputs(tac_tape *t, tac__block *b, tac_tensor **out)
     const size_t first = t->ordinal;
 
     b->dropouts = t->dropouts;
+    b->cast = t->cast;
     TAC_TRY(probe(t, b, shapes));
     for (size_t i = 0; i < b->n_out; ++i)
         TAC_TRY(make_output(t, b, i, &shapes[i], first));

@@ -21,6 +21,7 @@ typedef struct tac__block {
     tac_tensor *in[TAC_BLOCK_MAX];
     tac__block_output out[TAC_BLOCK_MAX];
     uint32_t dropouts;
+    tac__cast_region cast;
 } tac__block;
 
 /* What running fn under other rules changes, to be put back. */
@@ -32,6 +33,8 @@ typedef struct tac__saved {
     tac__buffer *free_list;
     const tac__redirect *redirects;
     size_t n_redirects;
+    tac__cast_region cast;
+    tac__cast_entry *casts;
     tac_arena_mark data, meta;
 } tac__saved;
 

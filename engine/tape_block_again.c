@@ -3,7 +3,10 @@
  *
  * Outputs inside start with the gradients that they have outside, in the same
  * memory. Gradients of inputs are allocated before, since everything after is
- * released again. */
+ * released again. What backward has passed is memory for what is still to come:
+ * gradients, those of the outputs included, and after a block the data of its
+ * outputs. So blocks may grow towards the input: what they make inside goes
+ * where outputs of the blocks after them were. */
 #include "tape_block.h"
 
 /* Inside, an output starts with the gradient that it has outside. */
@@ -35,6 +38,20 @@ static void take_back_grads(tac_tape *t, const tac__block *b)
     }
 }
 
+/* The outputs' data has no readers left inside the tape. Losses and what has no
+ * gradient are results, which the caller may still read. */
+static tac_status reuse_outputs(tac_tape *t, const tac__block *b)
+{
+    for (size_t i = 0; i < b->n_out; ++i) {
+        const tac_tensor *y = b->out[i].outer;
+        if (b->out[i].through || y->base != NULL) continue;
+        if (y->is_loss || !y->requires_grad || tac__is_redirected(t, y))
+            continue;
+        TAC_TRY(tac__reuse(t, y->data, tac_tensor_bytes(y)));
+    }
+    return TAC_OK;
+}
+
 static int any_grad(const tac__block *b)
 {
     for (size_t i = 0; i < b->n_out; ++i)
@@ -61,8 +78,9 @@ static tac_status run_again(tac_tape *t, const tac__block *b)
     t->recording = 1;
     t->last = NULL;
     t->region = first;
-    t->free_list = NULL;
+    TAC_TRY(tac__borrow_free(t));
     t->dropouts = b->dropouts;
+    t->cast = b->cast;
     t->n_redirects = tac__block_redirects(t, b, redirects);
     t->redirects = redirects;
     TAC_TRY(tac__block_call(t, b, out));
@@ -81,5 +99,5 @@ tac_status tac__block_backward(tac_tape *t, tac__node *node)
     const tac_status s = run_again(t, b);
     tac__block_restore(t, &before);
     take_back_grads(t, b);
-    return s;
+    return s < 0 ? s : reuse_outputs(t, b);
 }

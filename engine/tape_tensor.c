@@ -9,6 +9,12 @@ tac_status tac__alloc(tac_tape *t, size_t bytes, void **out)
         *out = NULL;
         return TAC_OK;
     }
+    tac__buffer *b =
+        t->phase == TAC__BACKWARD ? tac__take_free(t, bytes) : NULL;
+    if (b != NULL) {
+        *out = b->ptr;
+        return TAC_OK;
+    }
     return tac_arena_alloc(t->data, bytes, out);
 }
 
@@ -31,6 +37,13 @@ static tac_status tensor_data(tac_tape *t, size_t bytes, void **out)
         return TAC_OK;
     }
     return tac__alloc(t, bytes, out);
+}
+
+int tac__is_redirected(const tac_tape *t, const tac_tensor *x)
+{
+    for (size_t i = 0; i < t->n_redirects; ++i)
+        if (t->redirects[i].ordinal == x->ordinal) return 1;
+    return 0;
 }
 
 static tac_status bytes_of(const tac_tape *t, tac_dtype dtype, int ndim,
@@ -111,12 +124,27 @@ static void count_params(tac_tape *t, tac_tensor *const *in)
     }
 }
 
+static void note_widest(tac_tape *t, const tac_tensor *y, tac_tensor *const *in)
+{
+    size_t sum = tac_tensor_count(y), largest = 0;
+
+    if (y->dtype != TAC_F16 && y->dtype != TAC_BF16) return;
+    if (in[1] == NULL || tac__root(in[1])->param < 0) return;
+    for (int i = 0; i < TAC__NODE_INPUTS; ++i) {
+        const size_t n = in[i] != NULL ? tac_tensor_count(in[i]) : 0;
+        sum += n;
+        if (n > largest) largest = n;
+    }
+    if (sum - largest > t->widest) t->widest = sum - largest;
+}
+
 tac_status tac__record(tac_tape *t, const tac__op *op, size_t bytes,
                        tac_tensor *y, tac_tensor *const *in, void **node)
 {
     tac__node *n = NULL;
 
     *node = NULL;
+    note_widest(t, y, in);
     y->requires_grad = any_wants(in);
     if (!y->requires_grad) return TAC_OK;
     count_uses(in);

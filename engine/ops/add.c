@@ -48,6 +48,7 @@ static tac_status check(const tac_tape *t, const tac_tensor *a,
         return tac__check_phase(t, "add");
     TAC_TRY(tac__check_input(t, "add", "a", a, 0, TAC_MAX_DIMS));
     TAC_TRY(tac__check_input(t, "add", "b", b, 0, TAC_MAX_DIMS));
+    TAC_TRY(tac__check_agrees(t, "add", a, "b", b));
     return check_shapes(t, a, b);
 }
 
@@ -55,22 +56,24 @@ static tac_status forward(const tac_tape *t, const tac_tensor *a,
                           const tac_tensor *b, tac_tensor *y)
 {
     const tac_device_ops *ops = tac_device_ops_of(t->dev);
-    const tac_kernels *k = tac_device_kernels(t->dev, y->dtype);
 
     if (t->dry) return TAC_OK;
     TAC_TRY(ops->copy(tac_device_impl(t->dev), y->data, a->data,
                       tac_tensor_bytes(y), TAC_COPY_DEVICE_TO_DEVICE,
                       t->kc.queue));
-    return k->axpy(&t->kc, tac_tensor_count(y), 1.0, b->data, y->data);
+    return t->k[y->dtype]->axpy(&t->kc, tac_tensor_count(y), 1.0, b->data,
+                                y->data);
 }
 
 tac_status tac_op_add(tac_tape *t, tac_tensor *a, tac_tensor *b,
                       tac_tensor **out)
 {
-    tac_tensor *const in[TAC__NODE_INPUTS] = {a, b, NULL};
-    tac_tensor *y = NULL;
+    tac_tensor *in[TAC__NODE_INPUTS] = {a, b, NULL}, *y = NULL;
     void *node;
 
+    TAC_TRY(tac__autocast(t, op.name, in));
+    a = in[0];
+    b = in[1];
     TAC_TRY(check(t, a, b));
     TAC_TRY(tac__check_scalar_table(t, "add", a));
     const uint64_t begin = tac__span_begin(t);

@@ -23,14 +23,16 @@ static tac_status backward(tac_tape *t, tac__node *node)
     const void *dy = node->out->grad;
     if (tac__wants(w) || tac__wants(b)) {
         TAC_TRY(tac__weights_open(t, w, b, &s));
-        TAC__RUN(t, conv2d_backward_weights(&t->kc, &c->d, x->data, dy, s.w.ptr,
-                                            s.b.ptr, s.accumulate));
+        TAC__RUN(t, x->dtype,
+                 conv2d_backward_weights(&t->kc, &c->d, x->data, dy, s.w.ptr,
+                                         s.b.ptr, s.accumulate));
         TAC_TRY(tac__weights_close(t, &s));
     }
     if (!tac__wants(x)) return TAC_OK;
     TAC_TRY(tac__slot_open(t, x, 1, &dx));
-    TAC__RUN(t, conv2d_backward_data(&t->kc, &c->d, dy, w->data, dx.ptr,
-                                     dx.accumulate));
+    TAC__RUN(t, x->dtype,
+             conv2d_backward_data(&t->kc, &c->d, dy, w->data, dx.ptr,
+                                  dx.accumulate));
     return tac__slot_close(t, &dx);
 }
 
@@ -82,6 +84,8 @@ tac_status tac__conv2d_check(const tac_tape *t, const tac_tensor *x,
     TAC_TRY(tac__check_input(t, "conv2d", "x", x, 4, 4));
     TAC_TRY(tac__check_input(t, "conv2d", "w", w, 4, 4));
     if (b != NULL) TAC_TRY(tac__check_input(t, "conv2d", "b", b, 1, 1));
+    TAC_TRY(tac__check_agrees(t, "conv2d", x, "w", w));
+    TAC_TRY(tac__check_agrees(t, "conv2d", x, "b", b));
     return set_geometry(d, x, w, b) ? TAC_OK : mismatch(t, x, w, b, d);
 }
 
@@ -89,17 +93,21 @@ tac_status tac_op_conv2d(tac_tape *t, tac_tensor *x, tac_tensor *w,
                          tac_tensor *b, size_t stride, size_t pad, tac_act act,
                          tac_tensor **out)
 {
-    tac_tensor *const in[TAC__NODE_INPUTS] = {x, w, b};
+    tac_tensor *in[TAC__NODE_INPUTS] = {x, w, b}, *y = NULL;
     tac_conv2d d = {.stride = stride, .pad = pad};
-    tac_tensor *y = NULL;
     void *node;
 
+    TAC_TRY(tac__autocast(t, op.name, in));
+    x = in[0];
+    w = in[1];
+    b = in[2];
     TAC_TRY(tac__conv2d_check(t, x, w, b, &d));
     const uint64_t begin = tac__span_begin(t);
     const size_t shape[4] = {d.n, d.oh, d.ow, d.oc};
-    TAC_TRY(tac__tensor_new(t, t->dtype, 4, shape, &y));
-    TAC__RUN(t, conv2d_forward(&t->kc, &d, x->data, w->data,
-                               b != NULL ? b->data : NULL, act, y->data));
+    TAC_TRY(tac__tensor_new(t, x->dtype, 4, shape, &y));
+    TAC__RUN(t, x->dtype,
+             conv2d_forward(&t->kc, &d, x->data, w->data,
+                            b != NULL ? b->data : NULL, act, y->data));
     y->is_relu = act == TAC_ACT_RELU;
     TAC_TRY(tac__record(t, &op, sizeof(conv_node), y, in, &node));
     if (node != NULL) ((conv_node *)node)->d = d;

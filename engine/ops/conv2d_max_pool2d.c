@@ -26,10 +26,11 @@ static tac_status backward(tac_tape *t, tac__node *node)
 
     if (weights) TAC_TRY(tac__weights_open(t, w, b, &s));
     if (data) TAC_TRY(tac__slot_open(t, x, 1, &dx));
-    TAC__RUN(t, conv2d_pool_backward(&t->kc, &n->d, &n->p, x->data, w->data,
-                                     node->out->grad, n->index, node->out->data,
-                                     s.w.ptr, s.b.ptr, s.accumulate, dx.ptr,
-                                     dx.accumulate));
+    TAC__RUN(t, x->dtype,
+             conv2d_pool_backward(&t->kc, &n->d, &n->p, x->data, w->data,
+                                  node->out->grad, n->index, node->out->data,
+                                  s.w.ptr, s.b.ptr, s.accumulate, dx.ptr,
+                                  dx.accumulate));
     if (weights) TAC_TRY(tac__weights_close(t, &s));
     return data ? tac__slot_close(t, &dx) : TAC_OK;
 }
@@ -61,20 +62,23 @@ tac_status tac_op_conv2d_max_pool2d(tac_tape *t, tac_tensor *x, tac_tensor *w,
                                     size_t k, size_t pool_stride,
                                     tac_tensor **out)
 {
-    tac_tensor *const in[TAC__NODE_INPUTS] = {x, w, b};
+    tac_tensor *in[TAC__NODE_INPUTS] = {x, w, b}, *y = NULL;
     tac_conv2d d = {.stride = stride, .pad = pad};
     tac_pool2d p = {.k = k, .stride = pool_stride};
-    tac_tensor *y = NULL;
     void *node, *index = NULL;
 
+    TAC_TRY(tac__autocast(t, op.name, in));
+    x = in[0];
+    w = in[1];
+    b = in[2];
     TAC_TRY(tac__conv2d_check(t, x, w, b, &d));
     TAC_TRY(set_pool(t, &d, &p));
     const uint64_t begin = tac__span_begin(t);
     const size_t shape[4] = {p.n, p.oh, p.ow, p.c};
-    TAC_TRY(tac__tensor_new(t, t->dtype, 4, shape, &y));
+    TAC_TRY(tac__tensor_new(t, x->dtype, 4, shape, &y));
     if (tac__will_record(t, in))
         TAC_TRY(tac__alloc(t, tac_tensor_count(y), &index));
-    TAC__RUN(t,
+    TAC__RUN(t, x->dtype,
              conv2d_pool_forward(&t->kc, &d, &p, x->data, w->data,
                                  b != NULL ? b->data : NULL, y->data, index));
     TAC_TRY(tac__record(t, &op, sizeof(block_node), y, in, &node));

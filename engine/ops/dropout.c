@@ -33,13 +33,14 @@ static tac_status apply_rows(tac_tape *t, const dropout_node *d,
                              void *dst)
 {
     const size_t f = features(shape);
-    const size_t bytes = f * tac_dtype_size(t->dtype);
+    const size_t bytes = f * tac_dtype_size(shape->dtype);
 
     for (size_t i = 0; i < rows(shape); ++i) {
         const uint64_t sample =
             t->step.first_sample + i * t->step.sample_stride;
-        TAC__RUN(t, dropout(&t->kc, f, (const char *)src + i * bytes, d->p,
-                            &d->key, sample * f, (char *)dst + i * bytes));
+        TAC__RUN(t, shape->dtype,
+                 dropout(&t->kc, f, (const char *)src + i * bytes, d->p,
+                         &d->key, sample * f, (char *)dst + i * bytes));
     }
     return TAC_OK;
 }
@@ -50,8 +51,9 @@ static tac_status apply(tac_tape *t, const dropout_node *d,
 {
     if (t->dry) return TAC_OK;
     if (t->step.sample_stride != 1) return apply_rows(t, d, shape, src, dst);
-    TAC__RUN(t, dropout(&t->kc, tac_tensor_count(shape), src, d->p, &d->key,
-                        t->step.first_sample * features(shape), dst));
+    TAC__RUN(t, shape->dtype,
+             dropout(&t->kc, tac_tensor_count(shape), src, d->p, &d->key,
+                     t->step.first_sample * features(shape), dst));
     return TAC_OK;
 }
 
@@ -95,7 +97,7 @@ static tac_status run(tac_tape *t, tac_tensor *x, dropout_node *d,
     void *node;
 
     TAC_TRY(next_key(t, &d->key));
-    TAC_TRY(tac__tensor_new(t, t->dtype, x->ndim, x->shape, &y));
+    TAC_TRY(tac__tensor_new(t, x->dtype, x->ndim, x->shape, &y));
     TAC_TRY(apply(t, d, x, x->data, y->data));
     TAC_TRY(tac__record(t, &op, sizeof *d, y, in, &node));
     if (node != NULL) {
@@ -108,8 +110,11 @@ static tac_status run(tac_tape *t, tac_tensor *x, dropout_node *d,
 
 tac_status tac_op_dropout(tac_tape *t, tac_tensor *x, float p, tac_tensor **out)
 {
+    tac_tensor *in[TAC__NODE_INPUTS] = {x, NULL, NULL};
     dropout_node d = {.p = p};
 
+    TAC_TRY(tac__autocast(t, op.name, in));
+    x = in[0];
     TAC_TRY(tac__check_input(t, "dropout", "x", x, 0, TAC_MAX_DIMS));
     if (!(p >= 0.0F && p < 1.0F))
         return tac_fail(t->ctx, TAC_ERR_ARG,

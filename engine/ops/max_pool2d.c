@@ -24,8 +24,9 @@ static tac_status backward(tac_tape *t, tac__node *node)
     tac__slot dx;
 
     TAC_TRY(tac__slot_open(t, x, 0, &dx));
-    TAC__RUN(t, maxpool2d_backward(&t->kc, &p->d, y->grad, p->index,
-                                   fused ? y->data : NULL, dx.ptr));
+    TAC__RUN(t, y->dtype,
+             maxpool2d_backward(&t->kc, &p->d, y->grad, p->index,
+                                fused ? y->data : NULL, dx.ptr));
     if (fused) root->relu_done = 1;
     return tac__slot_close(t, &dx);
 }
@@ -58,18 +59,20 @@ static tac_status check(const tac_tape *t, const tac_tensor *x, tac_pool2d *d)
 tac_status tac_op_max_pool2d(tac_tape *t, tac_tensor *x, size_t k,
                              size_t stride, tac_tensor **out)
 {
-    tac_tensor *const in[TAC__NODE_INPUTS] = {x, NULL, NULL};
+    tac_tensor *in[TAC__NODE_INPUTS] = {x, NULL, NULL}, *y = NULL;
     tac_pool2d d = {.k = k, .stride = stride};
-    tac_tensor *y = NULL;
     void *node, *index = NULL;
 
+    TAC_TRY(tac__autocast(t, op.name, in));
+    x = in[0];
     TAC_TRY(check(t, x, &d));
     const uint64_t begin = tac__span_begin(t);
     const size_t shape[4] = {d.n, d.oh, d.ow, d.c};
-    TAC_TRY(tac__tensor_new(t, t->dtype, 4, shape, &y));
+    TAC_TRY(tac__tensor_new(t, x->dtype, 4, shape, &y));
     if (tac__will_record(t, in))
         TAC_TRY(tac__alloc(t, tac_tensor_count(y), &index));
-    TAC__RUN(t, maxpool2d_forward(&t->kc, &d, x->data, y->data, index));
+    TAC__RUN(t, x->dtype,
+             maxpool2d_forward(&t->kc, &d, x->data, y->data, index));
     TAC_TRY(tac__record(t, &op, sizeof(pool_node), y, in, &node));
     if (node != NULL) {
         ((pool_node *)node)->d = d;

@@ -25,22 +25,22 @@ static tac_status forward(const tac_tape *t, const tac_tensor *x, double factor,
                           tac_tensor *y)
 {
     const tac_device_ops *ops = tac_device_ops_of(t->dev);
-    const tac_kernels *k = tac_device_kernels(t->dev, y->dtype);
 
     if (t->dry) return TAC_OK;
     TAC_TRY(ops->copy(tac_device_impl(t->dev), y->data, x->data,
                       tac_tensor_bytes(y), TAC_COPY_DEVICE_TO_DEVICE,
                       t->kc.queue));
-    return k->scale(&t->kc, tac_tensor_count(y), factor, y->data);
+    return t->k[y->dtype]->scale(&t->kc, tac_tensor_count(y), factor, y->data);
 }
 
 tac_status tac_op_scale(tac_tape *t, tac_tensor *x, double factor,
                         tac_tensor **out)
 {
-    tac_tensor *const in[TAC__NODE_INPUTS] = {x, NULL, NULL};
-    tac_tensor *y = NULL;
+    tac_tensor *in[TAC__NODE_INPUTS] = {x, NULL, NULL}, *y = NULL;
     void *node;
 
+    TAC_TRY(tac__autocast(t, op.name, in));
+    x = in[0];
     if (x == NULL || !x->is_loss)
         TAC_TRY(tac__check_input(t, "scale", "x", x, 0, TAC_MAX_DIMS));
     TAC_TRY(tac__check_phase(t, "scale"));

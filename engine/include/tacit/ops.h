@@ -2,7 +2,9 @@
  *
  * Each takes tensors of one tape, allocates its result in the step arena,
  * runs the forward kernel (unless the step is dry) and, if a gradient will be
- * needed, records how to go back. T is the tape's dtype. A wrong shape or type
+ * needed, records how to go back. T is the type of the inputs (f32, f64, f16,
+ * bf16), which must agree; in a region of autocast (tape.h) it is what the
+ * operation's rule says. A is f64 for f64, else f32. A wrong shape or type
  * is TAC_ERR_ARG with a message that names the operation, the tensors and the
  * shapes; *out is then not written. A bias may be NULL. Sizes of 0 are legal.
  * No gradient is computed for tensors that do not require one. */
@@ -61,9 +63,27 @@ TAC_API tac_status tac_op_add(tac_tape *t, tac_tensor *a, tac_tensor *b,
 TAC_API tac_status tac_op_scale(tac_tape *t, tac_tensor *x, double factor,
                                 tac_tensor **y);
 
+/* y = x as `dtype` (f32, f16, bf16; f64 only to itself): x itself if it is so
+ * already. The gradient is cast back. A parameter gives a view of it: products
+ * write its gradient in A, without rounding it to 16 bits. */
+TAC_API tac_status tac_op_cast(tac_tape *t, tac_tensor *x, tac_dtype dtype,
+                               tac_tensor **y);
+
+/* y (...,c) = (x (...,c) - mean) / sqrt(variance + eps) * w (c) + b (c) over
+ * the last dimension. Ba, Kiros, Hinton, "Layer Normalization", 2016. */
+TAC_API tac_status tac_op_layer_norm(tac_tape *t, tac_tensor *x, tac_tensor *w,
+                                     tac_tensor *b, double eps, tac_tensor **y);
+
+/* y (b,tq,d) = softmax(scale * q (b,tq,d) k (b,tk,d)' + mask) v (b,tk,d), for b
+ * independent heads; causal as in kernels.h. Scores are in A: finite for any
+ * product of finite f16. */
+TAC_API tac_status tac_op_attention(tac_tape *t, tac_tensor *q, tac_tensor *k,
+                                    tac_tensor *v, double scale, int causal,
+                                    tac_tensor **y);
+
 typedef struct tac_xent {
     tac_tensor *loss;    /* () f64: sum of rows; what backward starts from */
-    tac_tensor *rows;    /* (n) T: loss of each row, 0 where masked */
+    tac_tensor *rows;    /* (n) A: loss of each row, 0 where masked */
     tac_tensor *correct; /* (n) u8: 1 where the first arg max is the label */
 } tac_xent;
 

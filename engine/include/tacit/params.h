@@ -40,6 +40,9 @@ typedef struct tac_init {
 
 /* Flags of a parameter. */
 #define TAC_PARAM_NO_DECAY 1u /* never weight-decayed, whatever its shape */
+#define TAC_PARAM_FROZEN                                \
+    2u /* not trained: no gradient, no state, no update \
+        */
 
 typedef struct tac_param {
     const char *name; /* "conv1.weight", owned by the registry */
@@ -51,9 +54,10 @@ typedef struct tac_param {
     unsigned flags;
 } tac_param;
 
-/* An empty registry for parameters of `dtype` (F32, or F64 for gradient
- * checks); gradients have the same type. `dev` is borrowed for the object's
- * life. Errors: ARG for another dtype, NOMEM. */
+/* An empty registry for parameters of `dtype`: F32; F64 for gradient checks;
+ * F16 or BF16 for training without masters. Gradients are F32 (F64 for F64):
+ * both arenas have the same layout in elements. `dev` is borrowed for the
+ * object's life. Errors: ARG for another dtype, NOMEM. */
 TAC_API tac_status tac_params_create(tac_device *dev, tac_dtype dtype,
                                      tac_params **out);
 TAC_API void tac_params_destroy(tac_params *p); /* NULL is legal */
@@ -81,6 +85,10 @@ TAC_API tac_status tac_params_init(tac_params *p, uint64_t seed);
 
 TAC_API size_t tac_params_count(const tac_params *p); /* of parameters */
 TAC_API tac_dtype tac_params_dtype(const tac_params *p);
+TAC_API tac_dtype tac_params_grad_dtype(const tac_params *p);
+/* The parameter that element `at` of the arenas belongs to; SIZE_MAX for
+ * padding, for at out of range, and before layout. */
+TAC_API size_t tac_params_at(const tac_params *p, size_t at);
 TAC_API tac_device *tac_params_device(const tac_params *p);
 /* Elements without and with padding; the latter is 0 before layout. */
 TAC_API size_t tac_params_elements(const tac_params *p);

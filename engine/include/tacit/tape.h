@@ -74,7 +74,7 @@ TAC_API tac_status tac_tape_begin(tac_tape *t, const tac_tape_step *step);
 
 /* A tensor over the caller's device memory, borrowed until the next begin
  * (`data` is ignored in a dry step). `name` (borrowed, may be NULL) is for
- * messages. requires_grad is for floats of the tape's dtype. Errors: ARG. */
+ * messages. requires_grad is for floating-point types. Errors: ARG. */
 TAC_API tac_status tac_tape_input(tac_tape *t, const char *name,
                                   tac_dtype dtype, int ndim,
                                   const size_t *shape, void *data,
@@ -85,9 +85,10 @@ TAC_API tac_tensor *tac_tape_param(tac_tape *t, size_t index);
 
 /* Called during backward. `ready`: the gradient of a parameter is final in
  * this step, once the work now in `queue` is done. `unused`: nothing of the
- * loss depends on it; it comes at the end of backward, its gradient is zero
- * (or, with ACCUMULATE, as it was); NULL: `ready` is called instead. A failure
- * stops backward and is returned. The hooks must not use the tape. */
+ * loss depends on it, or it is frozen; it comes at the end of backward, its
+ * gradient is zero (or, with ACCUMULATE, as it was); NULL: `ready` is called
+ * instead. A failure stops backward and is returned. The hooks must not use the
+ * tape. */
 typedef struct tac_grad_hooks {
     void *arg;
     tac_status (*ready)(void *arg, size_t param, tac_queue *queue);
@@ -103,6 +104,48 @@ TAC_API void tac_tape_set_hooks(tac_tape *t, const tac_grad_hooks *hooks);
  * EVAL step or when called twice; what kernels and hooks return. */
 TAC_API tac_status tac_tape_backward(tac_tape *t, tac_tensor *loss,
                                      double scale);
+
+/* The same with the loss multiplied by *loss_scale as well: one f32 in device
+ * memory (a scaler's), which the host does not read. NULL: 1. */
+TAC_API tac_status tac_tape_backward_scaled(tac_tape *t, tac_tensor *loss,
+                                            double scale,
+                                            const float *loss_scale);
+
+/* Which type an operation computes in, inside a region of autocast. */
+typedef enum tac_cast_rule {
+    TAC_CAST_NONE = 0, /* that of its inputs, which must agree; parameters are
+                          cast to that of the other inputs */
+    TAC_CAST_LOW,      /* the region's 16-bit type */
+    TAC_CAST_F32,
+    TAC_CAST_WIDEST /* the widest of its inputs' */
+} tac_cast_rule;
+
+/* A region of autocast. While it is on, each operation asks `rule` by its own
+ * name ("linear", "softmax_cross_entropy") and casts float inputs that are of
+ * another type, which is recorded: gradients are cast back. Parameters cast to
+ * `low` come from `weights` if that is there: a copy of the value arena in
+ * `low`, with the same offsets in elements, kept up to date by the caller.
+ * Without it each is cast in the step, once a region if `cache`. Gradients of
+ * parameters go to the f32 arena without being rounded to 16 bits. f64 takes no
+ * part. tacit/autocast.h has the policy. */
+typedef struct tac_tape_autocast {
+    size_t struct_size;
+    tac_dtype low; /* F16 or BF16 */
+    tac_cast_rule (*rule)(const char *op);
+    int cache;
+    const void *weights; /* device memory, borrowed; or NULL */
+} tac_tape_autocast;
+
+/* Begins a region (copied), or ends it (NULL), at any point of a step's
+ * forward or between steps; stays over steps until changed. Blocks run again
+ * under the region of their first time. Errors: ARG for another type;
+ * UNSUPPORTED without kernels for it. */
+TAC_API tac_status tac_tape_set_autocast(tac_tape *t,
+                                         const tac_tape_autocast *a);
+/* The region that is on; NULL: none. */
+TAC_API const tac_tape_autocast *tac_tape_get_autocast(const tac_tape *t);
+/* Casts of parameters made in steps so far (not from `weights`): for tests. */
+TAC_API size_t tac_tape_param_casts(const tac_tape *t);
 
 /* After backward: out[k] (tac_params_count entries) is the k-th parameter to
  * become final; unused ones come last, in registration order. Errors: STATE
@@ -120,8 +163,10 @@ typedef tac_status tac_block_fn(tac_tape *t, void *arg, tac_tensor *const *in,
 
 /* Runs fn(t, arg, in, out). With recompute on, only `out` is kept; backward
  * runs fn once more, with the same dropout masks, and goes back through it:
- * bitwise the same gradients, less memory, one more forward. `arg` is borrowed
- * until backward is done. At most TAC_BLOCK_MAX inputs and outputs. */
+ * bitwise the same gradients, less memory, one more forward. Outputs that have
+ * a gradient and are no loss lose their data in backward, as it is used for
+ * blocks before this one. `arg` is borrowed until backward is done. At most
+ * TAC_BLOCK_MAX inputs and outputs. */
 #define TAC_BLOCK_MAX 8
 TAC_API tac_status tac_tape_block(tac_tape *t, tac_block_fn *fn, void *arg,
                                   size_t n_in, tac_tensor *const *in,
@@ -132,12 +177,16 @@ TAC_API void tac_tape_set_recompute(tac_tape *t, int on);
 TAC_API tac_params *tac_tape_params(const tac_tape *t);
 TAC_API tac_device *tac_tape_device(const tac_tape *t);
 TAC_API tac_queue *tac_tape_queue(const tac_tape *t);
-TAC_API tac_dtype tac_tape_dtype(const tac_tape *t);
+TAC_API tac_dtype tac_tape_dtype(const tac_tape *t); /* the parameters' */
 /* 1 in a dry step: there is no data to be read or copied. */
 TAC_API int tac_tape_is_dry(const tac_tape *t);
 /* Bytes of activations and intermediate gradients at the worst moment of any
  * step so far, dry ones included. */
 TAC_API size_t tac_tape_high_water(const tac_tape *t);
+/* Of the operation with weights in 16 bits for which it is largest, in any step
+ * so far: elements of the result and of all inputs but the largest. About so
+ * many do 16-bit kernels widen at a time; 0: there was no such operation. */
+TAC_API size_t tac_tape_widest(const tac_tape *t);
 
 TAC_END_DECLS
 

@@ -49,7 +49,8 @@ struct tac_tensor {
 /* Elements: the product of the shape. */
 TAC_API size_t tac_tensor_count(const tac_tensor *t);
 TAC_API size_t tac_tensor_bytes(const tac_tensor *t);
-/* Gradient with the tensor's own shape in device memory; NULL if none has
+/* Gradient with the tensor's own shape in device memory, of the tensor's dtype
+ * (a parameter's: of tac_params_grad_dtype); NULL if none has
  * arrived. Valid after tac_tape_backward for parameters and for inputs made
  * with requires_grad; the gradients of intermediate tensors are reused. */
 TAC_API void *tac_tensor_grad(const tac_tensor *t);
