@@ -125,11 +125,13 @@ static tac_status check_input(const tac_model *m, const tac_tensor *x)
     if (x->ndim == 2 && x->shape[1] == c->h * c->w * c->c &&
         m->ops == &tac__model_mlp)
         return TAC_OK;
-    char shape[96];
+    char shape[96], flat[32] = "";
+    if (m->ops == &tac__model_mlp)
+        snprintf(flat, sizeof(flat), " or (n,%zu)", c->h * c->w * c->c);
     return tac_fail(m->ctx, TAC_ERR_ARG,
-                    "model %s: input is %s, expected (n,%zu,%zu,%zu)", m->spec,
-                    tac_tensor_shape_text(x, shape, sizeof(shape)), c->h, c->w,
-                    c->c);
+                    "model %s: input is %s, expected (n,%zu,%zu,%zu)%s",
+                    m->spec, tac_tensor_shape_text(x, shape, sizeof(shape)),
+                    c->h, c->w, c->c, flat);
 }
 
 tac_status tac_model_forward(const tac_model *m, tac_tape *tape, tac_tensor *x,
