@@ -140,8 +140,30 @@ static void subset_destroy(void *impl)
     free(s);
 }
 
+static const tac_dataset_ops subset_ops;
+
+/* The share of `n` samples of all that `set` has. */
+static size_t share_bytes(const tac_dataset *set, size_t n)
+{
+    const double all = (double)tac_dataset_bytes(set);
+    const size_t count = set->info.count;
+    return count > 0 ? (size_t)(all * (double)n / (double)count) : 0;
+}
+
+size_t tac_dataset_bytes(const tac_dataset *set)
+{
+    if (set->ops == &subset_ops) {
+        const subset *s = set->impl;
+        return set->info.count * sizeof(uint32_t) +
+               share_bytes(s->parent, set->info.count);
+    }
+    if (set->ops->struct_size < sizeof(tac_dataset_ops) || !set->ops->bytes)
+        return 0;
+    return set->ops->bytes(set->impl);
+}
+
 static const tac_dataset_ops subset_ops = {sizeof(tac_dataset_ops), "subset",
-                                           subset_gather, subset_destroy};
+                                           subset_gather, subset_destroy, NULL};
 
 tac_status tac_dataset_subset(tac_context *ctx, tac_dataset *parent, size_t n,
                               const uint32_t *index, tac_dataset **out)

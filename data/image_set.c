@@ -10,7 +10,7 @@
 typedef struct image_set {
     tac_dataset_ops ops; /* with the name of this set */
     uint8_t *pixels, *labels;
-    size_t sample;
+    size_t count, sample;
     float value[256];
 } image_set;
 
@@ -25,6 +25,12 @@ static tac_status image_gather(void *impl, tac_context *ctx, size_t n,
         y[i] = s->labels[index[i]];
     }
     return TAC_OK;
+}
+
+static size_t image_bytes(const void *impl)
+{
+    const image_set *s = impl;
+    return s->count * (s->sample + 1);
 }
 
 static void image_destroy(void *impl)
@@ -43,7 +49,8 @@ tac_status tac__image_set_create(tac_context *ctx, const char *name,
     image_set *s = malloc(sizeof(*s));
     if (!s) return tac_fail(ctx, TAC_ERR_NOMEM, "no memory for data %s", name);
     s->ops = (tac_dataset_ops){sizeof(tac_dataset_ops), name, image_gather,
-                               image_destroy};
+                               image_destroy, image_bytes};
+    s->count = info->count;
     s->pixels = (uint8_t *)images->pixels;
     s->labels = (uint8_t *)images->labels;
     s->sample = info->h * info->w * info->c;

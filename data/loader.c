@@ -160,6 +160,16 @@ static tac_status create_slots(tac_loader *l, const tac_dataset *set)
     return TAC_OK;
 }
 
+size_t tac_loader_predict(const tac_dataset *set,
+                          const tac_loader_config *config)
+{
+    const size_t slot =
+        tac__loader_slot_bytes(config->batch, tac_dataset_sample_size(set));
+    size_t all;
+    return __builtin_mul_overflow(slot, config->prefetch + 1, &all) ? SIZE_MAX
+                                                                    : all;
+}
+
 tac_status tac_loader_create(tac_context *ctx, tac_dataset *set,
                              tac_sampler *sampler,
                              const tac_loader_config *config, tac_loader **out)

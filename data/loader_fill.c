@@ -15,6 +15,22 @@ static void *aligned(size_t n, size_t size)
     return aligned_alloc(64, bytes / 64 * 64 + 64);
 }
 
+/* What the arrays of a batch have for a sample besides its floats. */
+enum {
+    LABEL_BYTES = sizeof(int32_t) + sizeof(uint8_t) + sizeof(uint64_t) +
+                  sizeof(uint32_t) + sizeof(tac_sample)
+};
+
+size_t tac__loader_slot_bytes(size_t batch, size_t sample)
+{
+    size_t one, all;
+    if (__builtin_mul_overflow(sample, sizeof(float), &one) ||
+        __builtin_add_overflow(one, LABEL_BYTES, &one) ||
+        __builtin_mul_overflow(batch, one, &all) || all > SIZE_MAX - 6 * 64)
+        return SIZE_MAX;
+    return all + 6 * 64;
+}
+
 tac_status tac__loader_slot_create(tac_context *ctx, size_t batch,
                                    size_t sample, tac__loader_slot *slot)
 {

@@ -25,6 +25,8 @@ typedef struct tac__loader_fill {
 
 tac_status tac__loader_slot_create(tac_context *ctx, size_t batch,
                                    size_t sample, tac__loader_slot *slot);
+/* What it holds; SIZE_MAX: too much. */
+size_t tac__loader_slot_bytes(size_t batch, size_t sample);
 void tac__loader_slot_destroy(tac__loader_slot *slot);
 
 /* Fills a slot from the cursor and advances it. *end = 1 (and nothing filled)

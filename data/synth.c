@@ -52,7 +52,7 @@ static tac_status synth_gather(void *impl, tac_context *ctx, size_t n,
 }
 
 static const tac_dataset_ops synth_ops = {sizeof(tac_dataset_ops), "synth",
-                                          synth_gather, free};
+                                          synth_gather, free, NULL};
 
 /* Cells of all classes and channels come from one sequence, step 0. */
 static void make_prototypes(synth *s)

@@ -8,7 +8,7 @@
  *     static tac_status my_gather(void *impl, tac_context *ctx, size_t n,
  *                                 const uint32_t *index, float *x, int32_t *y);
  *     static const tac_dataset_ops my_ops = {
- *         sizeof(tac_dataset_ops), "mine", my_gather, my_destroy};
+ *         sizeof(tac_dataset_ops), "mine", my_gather, my_destroy, NULL};
  *     tac_dataset_info info = {.count = n, .h = 1, .w = 1, .c = 16,
  *                              .classes = 2};
  *     tac_dataset_create(ctx, &my_ops, impl, &info, &set);
@@ -47,6 +47,8 @@ typedef struct tac_dataset_ops {
                          const uint32_t *index, float *x, int32_t *y);
     /* Frees impl; NULL if there is nothing to free. */
     void (*destroy)(void *impl);
+    /* Bytes of memory that impl holds; NULL: none worth a word. */
+    size_t (*bytes)(const void *impl);
 } tac_dataset_ops;
 
 /* Makes a dataset of `impl`, which it owns from then on (on failure the caller
@@ -64,6 +66,10 @@ TAC_API const char *tac_dataset_name(const tac_dataset *set);
 TAC_API tac_dataset_info tac_dataset_get_info(const tac_dataset *set);
 /* Floats of one sample: H*W*C. */
 TAC_API size_t tac_dataset_sample_size(const tac_dataset *set);
+
+/* Bytes of memory that it holds. A subset counts its share of its parent, so
+ * that disjoint subsets add up. */
+TAC_API size_t tac_dataset_bytes(const tac_dataset *set);
 
 /* Gathers n samples into x (n,H,W,C) f32 and y (n) i32, both the caller's.
  * n may be 0. Errors: ARG for an index out of range; those of the dataset. */

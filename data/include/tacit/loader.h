@@ -61,6 +61,11 @@ TAC_API tac_status tac_loader_create(tac_context *ctx, tac_dataset *set,
 /* Stops and frees. Waits for a `gather` in progress. NULL is legal. */
 TAC_API void tac_loader_destroy(tac_loader *l);
 
+/* Bytes of batches that a loader of `set` with this configuration holds: for
+ * tables made before it is. SIZE_MAX: more than can be addressed. */
+TAC_API size_t tac_loader_predict(const tac_dataset *set,
+                                  const tac_loader_config *config);
+
 /* Batches of a whole epoch, the same on every rank. */
 TAC_API size_t tac_loader_batches(const tac_loader *l);
 
