@@ -1,11 +1,7 @@
-/* The option table of ddp_train, and the checks that no single row can make.
- */
+/* The option table of ddp_train. */
 #include "tacit/train_config.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include "tacit/codec.h"
 
 #define AT(field) offsetof(tac_train_config, field)
 
@@ -17,8 +13,8 @@ static const tac_option table[] = {
      "data set: Fashion-MNIST, IDX files of one folder, or generated data",
      AT(data), 0, 0, "fashion-mnist|idx:DIR|synth[:N]", NULL},
     {"data-dir", TAC_OPT_STR, NULL, NULL,
-     "folder of the Fashion-MNIST files (default: where Debian's package "
-     "dataset-fashion-mnist puts them)",
+     "folder of the Fashion-MNIST files, instead of where Debian's package "
+     "dataset-fashion-mnist puts them",
      AT(data_dir), 0, 0, "DIR", NULL},
     {"dropout", TAC_OPT_F64, "0", NULL,
      "probability of dropping an activation before the last layers",
@@ -58,7 +54,7 @@ static const tac_option table[] = {
     {"compress", TAC_OPT_STR, "none", NULL,
      "what gradients travel as; options follow after commas (ef, noef, "
      "start=N, ...; see docs/comm.md)",
-     AT(compress), 0, 0, "none|fp16|bf16|int8|topk:F|powersgd:R", NULL},
+     AT(compress), 0, 0, "none|fp16|bf16|int8|fp4|topk:F|powersgd:R", NULL},
     {"deterministic", TAC_OPT_BOOL, "false", NULL,
      "same bits for every transport, bucket size and order of arrival",
      AT(deterministic), 0, 0, NULL, NULL},
@@ -69,24 +65,89 @@ static const tac_option table[] = {
      "name the missing ranks when a communication takes longer",
      AT(stall_warn_s), 1, 86400, NULL, NULL},
 
+    {"precision", TAC_OPT_ENUM, "fp32", NULL,
+     "type that products are computed in; parameters, gradients and the "
+     "optimizer's state stay f32",
+     AT(precision), 0, 0, "fp32|fp16|bf16", "precision"},
+    {"loss-scale", TAC_OPT_STR, "auto", NULL,
+     "factor on the loss in backward, so that small gradients survive fp16: "
+     "dynamic, a number, or none; auto: dynamic for fp16, else none",
+     AT(loss_scale), 0, 0, "auto|dynamic|NUMBER|none", NULL},
+    {"init-scale", TAC_OPT_F64, "65536", NULL, "first loss scale",
+     AT(init_scale), 1e-30, 1e30, NULL, NULL},
+    {"growth-interval", TAC_OPT_INT, "2000", "steps",
+     "steps without a skip after which the loss scale doubles",
+     AT(growth_interval), 1, 2147483647, NULL, NULL},
+    {"min-scale", TAC_OPT_F64, "1", NULL, "the loss scale never falls below",
+     AT(min_scale), 1e-30, 1e30, NULL, NULL},
+    {"max-scale", TAC_OPT_F64, "16777216", NULL,
+     "the loss scale never rises above", AT(max_scale), 1e-30, 1e30, NULL,
+     NULL},
+    {"max-skips", TAC_OPT_INT, "100", "steps",
+     "give up after so many skipped steps in a row; 0: never", AT(max_skips), 0,
+     1e12, NULL, NULL},
+    {"rounding", TAC_OPT_ENUM, "nearest", NULL,
+     "how f32 parameters become 16-bit working weights", AT(rounding), 0, 0,
+     "nearest|stochastic", NULL},
+    {"underflow-every", TAC_OPT_INT, "0", "steps",
+     "look each N steps how much of the gradients fp16 would lose, and report "
+     "it at the end; 0: never",
+     AT(underflow_every), 0, 1e12, NULL, NULL},
+    {"inject-inf", TAC_OPT_STR, NULL, NULL,
+     "for tests: an inf into the first gradient element of a rank before "
+     "averaging, at the given attempts (from 1)",
+     AT(inject_inf), 0, 0, "STEP[-STEP][:RANK]", NULL},
+
     {"optimizer", TAC_OPT_ENUM, "adamw", NULL, "update rule", AT(optimizer), 0,
-     0, "sgd|adamw", "optimization"},
-    {"lr", TAC_OPT_F64, "0.003", NULL, "peak learning rate", AT(lr), 0, 1e6,
-     NULL, NULL},
-    {"momentum", TAC_OPT_F64, "0.9", NULL, "momentum of sgd", AT(momentum), 0,
-     0.999999, NULL, NULL},
+     0, "sgd|adamw|adafactor|adamw8bit", "optimization"},
+    {"lr", TAC_OPT_F64, "auto", NULL,
+     "peak learning rate; auto: 0.03 for sgd, 0.003 for the others, none for "
+     "adafactor with --relative-step",
+     AT(lr), 0, 1e6, "auto", NULL},
+    {"momentum", TAC_OPT_F64, "auto", NULL, "of sgd; auto: 0.9", AT(momentum),
+     0, 0.999999, "auto", NULL},
     {"nesterov", TAC_OPT_BOOL, "false", NULL, "Nesterov momentum for sgd",
      AT(nesterov), 0, 0, NULL, NULL},
     {"weight-decay", TAC_OPT_F64, "0", NULL,
-     "weight decay: decoupled for adamw, added to the gradient for sgd; "
-     "biases are exempt",
+     "weight decay: added to the gradient for sgd, decoupled for the others",
      AT(weight_decay), 0, 1e6, NULL, NULL},
-    {"beta1", TAC_OPT_F64, "0.9", NULL, "decay of adamw's first moment",
-     AT(beta1), 0, 0.9999999, NULL, NULL},
-    {"beta2", TAC_OPT_F64, "0.999", NULL, "decay of adamw's second moment",
-     AT(beta2), 0, 0.9999999, NULL, NULL},
-    {"eps", TAC_OPT_F64, "1e-8", NULL, "adamw's epsilon", AT(eps), 0, 1, NULL,
-     NULL},
+    {"decay-rule", TAC_OPT_ENUM, "matrices", NULL,
+     "what is decayed: parameters with two or more dimensions, or all",
+     AT(decay_rule), 0, 0, "matrices|all", NULL},
+    {"beta1", TAC_OPT_F64, "auto", NULL,
+     "decay of the first moment; auto: 0.9, none for adafactor", AT(beta1), 0,
+     0.9999999, "auto", NULL},
+    {"beta2", TAC_OPT_F64, "auto", NULL,
+     "decay of the second moment of adamw and adamw8bit; auto: 0.999",
+     AT(beta2), 0, 0.9999999, "auto", NULL},
+    {"eps", TAC_OPT_F64, "auto", NULL, "of adamw and adamw8bit; auto: 1e-8",
+     AT(eps), 0, 1, "auto", NULL},
+    {"relative-step", TAC_OPT_BOOL, "false", NULL,
+     "adafactor sets its rate by itself: min(0.01, 1/sqrt(step)), times the "
+     "schedule",
+     AT(relative_step), 0, 0, NULL, NULL},
+    {"scale-parameter", TAC_OPT_BOOL, "false", NULL,
+     "adafactor multiplies the rate by the root mean square of the parameter",
+     AT(scale_parameter), 0, 0, NULL, NULL},
+    {"warmup-init", TAC_OPT_BOOL, "false", NULL,
+     "adafactor's relative step begins with 1e-6 * step", AT(warmup_init), 0, 0,
+     NULL, NULL},
+    {"eps1", TAC_OPT_F64, "auto", NULL,
+     "of adafactor: added to squared gradients; auto: 1e-30", AT(eps1), 0, 1,
+     "auto", NULL},
+    {"eps2", TAC_OPT_F64, "auto", NULL,
+     "of adafactor: least root mean square of a parameter; auto: 1e-3",
+     AT(eps2), 0, 1, "auto", NULL},
+    {"clip-threshold", TAC_OPT_F64, "auto", NULL,
+     "of adafactor: largest root mean square of an update; auto: 1",
+     AT(clip_threshold), 1e-30, 1e30, "auto", NULL},
+    {"decay-rate", TAC_OPT_F64, "auto", NULL,
+     "of adafactor: exponent of the second moment's decay; auto: -0.8",
+     AT(decay_rate), -10, 0, "auto", NULL},
+    {"param-groups", TAC_OPT_STR, NULL, NULL,
+     "settings of parameters by name: a factor on the learning rate, weight "
+     "decay, 32-bit moments under adamw8bit",
+     AT(param_groups), 0, 0, "GLOB:lr=X,wd=X,bits=32;...", NULL},
     {"schedule", TAC_OPT_ENUM, "cosine", NULL,
      "learning rate over the run: constant, or falling to 0", AT(schedule), 0,
      0, "constant|linear|cosine", NULL},
@@ -105,6 +166,10 @@ static const tac_option table[] = {
     {"accumulate", TAC_OPT_INT, "1", "micro-steps",
      "micro-steps whose gradients are summed before a step", AT(accumulate), 1,
      1 << 20, NULL, NULL},
+    {"recompute", TAC_OPT_ENUM, "none", NULL,
+     "block: keep only what goes into the model's blocks, and run them again "
+     "in backward",
+     AT(recompute), 0, 0, "none|block", NULL},
     {"epochs", TAC_OPT_F64, "4", "epochs", "passes over the training images",
      AT(epochs), 0, 1e9, NULL, NULL},
     {"steps", TAC_OPT_INT, "0", "steps",
@@ -117,13 +182,26 @@ static const tac_option table[] = {
     {"seed", TAC_OPT_INT, "42", NULL,
      "seed of initial weights, order of samples and dropout", AT(seed), 0, 9e18,
      NULL, NULL},
+    {"memory-limit", TAC_OPT_SIZE, "0", "bytes",
+     "memory for all ranks of a host: a run that needs more is refused, with "
+     "what would fit; 0: what the machine has free, less a tenth",
+     AT(memory_limit), 0, 9.2e18, NULL, NULL},
     {"prefetch", TAC_OPT_INT, "2", "batches",
      "batches prepared in the background; 0: none", AT(prefetch), 0, 64, NULL,
      NULL},
 
     {"run-dir", TAC_OPT_STR, NULL, NULL,
-     "folder for config.ini, metrics.jsonl and summary.json", AT(run_dir), 0, 0,
-     "DIR", "output"},
+     "folder for config.ini, metrics.jsonl, summary.json, underflow.svg and "
+     "checkpoints",
+     AT(run_dir), 0, 0, "DIR", "output"},
+    {"save-every", TAC_OPT_STR, "0", NULL,
+     "when to save a checkpoint into the run folder: each epoch, each N steps, "
+     "or 0 for never",
+     AT(save_every), 0, 0, "epoch|N", NULL},
+    {"resume", TAC_OPT_STR, NULL, NULL,
+     "go on from a checkpoint; auto: from the run folder's latest, or from the "
+     "start if there is none",
+     AT(resume), 0, 0, "auto|DIR", NULL},
     {"trace", TAC_OPT_STR, NULL, NULL,
      "write a Chrome trace of all ranks (chrome://tracing, Perfetto)",
      AT(trace), 0, 0, "FILE", NULL},
@@ -164,76 +242,4 @@ tac_status tac_train_config_defaults(tac_train_config *c)
             *(const char **)(void *)((char *)c + row->offset) = row->def;
     tac_options_destroy(o);
     return TAC_OK;
-}
-
-static tac_status check_eval_every(tac_context *ctx, const char *text)
-{
-    char *end = NULL;
-
-    if (!strcmp(text, "epoch")) return TAC_OK;
-    if (*text && strtoll(text, &end, 10) >= 0 && *end == '\0') return TAC_OK;
-    return tac_fail(ctx, TAC_ERR_CONFIG,
-                    "--eval-every %s is neither 'epoch' nor a number of steps",
-                    text);
-}
-
-static tac_status resolve_batch(tac_context *ctx, tac_train_config *c,
-                                int world)
-{
-    const int64_t ranks = (int64_t)world * c->accumulate;
-
-    if (c->global_batch == 0) {
-        c->global_batch = c->batch * ranks;
-        return TAC_OK;
-    }
-    if (c->global_batch % ranks != 0)
-        return tac_fail(
-            ctx, TAC_ERR_CONFIG,
-            "--global-batch %lld does not divide by %d ranks x --accumulate "
-            "%lld; the nearest that does is %lld",
-            (long long)c->global_batch, world, (long long)c->accumulate,
-            (long long)(ranks * ((c->global_batch + ranks / 2) / ranks > 0
-                                     ? (c->global_batch + ranks / 2) / ranks
-                                     : 1)));
-    c->batch = c->global_batch / ranks;
-    return TAC_OK;
-}
-
-static tac_status check_path(tac_context *ctx, const char *option,
-                             const char *path)
-{
-    if (!path || *path) return TAC_OK;
-    return tac_fail(ctx, TAC_ERR_CONFIG,
-                    "--%s is empty; give a path, or leave it out", option);
-}
-
-static tac_status check_compress(tac_context *ctx, const tac_train_config *c)
-{
-    tac_codec *codec = NULL;
-    const tac_status s = tac_codec_create(ctx, c->compress, &codec);
-
-    tac_codec_destroy(codec);
-    return s == TAC_ERR_ARG ? TAC_ERR_CONFIG : s;
-}
-
-tac_status tac_train_config_resolve(tac_context *ctx, tac_train_config *c,
-                                    int world)
-{
-    TAC_TRY(check_path(ctx, "run-dir", c->run_dir));
-    TAC_TRY(check_path(ctx, "json", c->json));
-    TAC_TRY(check_path(ctx, "trace", c->trace));
-    TAC_TRY(check_path(ctx, "record", c->record));
-    TAC_TRY(check_eval_every(ctx, c->eval_every));
-    TAC_TRY(check_compress(ctx, c));
-    if (c->steps == 0 && c->epochs <= 0)
-        return tac_fail(ctx, TAC_ERR_CONFIG,
-                        "nothing to do: give --epochs above 0, or --steps");
-    if (c->record && !strcmp(c->sync, "none"))
-        return tac_fail(ctx, TAC_ERR_CONFIG,
-                        "--record needs gradients that are averaged: leave "
-                        "out --sync none");
-    if (c->nesterov && c->momentum <= 0)
-        return tac_fail(ctx, TAC_ERR_CONFIG,
-                        "--nesterov needs --momentum above 0");
-    return resolve_batch(ctx, c, world);
 }

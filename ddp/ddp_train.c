@@ -27,7 +27,8 @@ static const char epilogue[] =
     "OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1.\n"
     "\n"
     "Exit codes: 0 ok, 1 run-time failure, 2 usage, configuration or data,\n"
-    "3 diverged, 124 stalled.\n";
+    "3 diverged, 75 stopped by a signal after saving (go on with --resume\n"
+    "auto), 124 stalled.\n";
 
 /* The one thing that a handler may touch. */
 static volatile sig_atomic_t stop_requested;

@@ -2,6 +2,9 @@
  * between, and now and then a small exchange in which ranks add up their
  * losses and agree whether to stop. */
 #include "run.h"
+#include "doubt.h"
+#include "replica_impl.h"
+#include "save.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +20,7 @@ tac_status tac__run_evaluate(tac__run *run, tac__part *part, tac_metrics *out)
 
 static tac_status evaluate(tac__run *run)
 {
-    tac_metrics m = {0, 0, 0};
+    tac_metrics m = TAC_METRICS_INIT;
 
     TAC_TRY(tac__run_evaluate(run, &run->val, &m));
     run->last_eval = m;
@@ -26,13 +29,20 @@ static tac_status evaluate(tac__run *run)
     return TAC_OK;
 }
 
+/* Does a signal cut short what is due? A run that saves its state does as if
+ * there had been none, so that it can go on as if there had been none. */
+static int is_cut(const tac__run *run)
+{
+    return run->stopped && !run->saving;
+}
+
 /* Is an evaluation due after `step` steps? */
 static int eval_due(const tac__run *run)
 {
     const char *every = run->config->eval_every;
     long long n;
 
-    if (run->stopped) return 0;
+    if (is_cut(run)) return 0;
     if (run->step >= run->total_steps) return 1;
     if (!strcmp(every, "epoch")) return run->step % run->epoch_steps == 0;
     n = atoll(every);
@@ -41,7 +51,7 @@ static int eval_due(const tac__run *run)
 
 static int log_due(const tac__run *run)
 {
-    return run->stopped || run->step >= run->total_steps ||
+    return is_cut(run) || run->step >= run->total_steps ||
            run->step % run->epoch_steps == 0 ||
            run->step % (uint64_t)run->config->log_every == 0;
 }
@@ -51,6 +61,7 @@ static void add(tac_metrics *sum, const tac_metrics *m)
     sum->loss_sum += m->loss_sum;
     sum->correct += m->correct;
     sum->count += m->count;
+    sum->nonfinite += m->nonfinite;
 }
 
 /* Ranks look at each other about every quarter of a second, so that a signal
@@ -69,45 +80,76 @@ static void plan_exchange(tac__run *run, double mean_s)
     run->exchanged_s = tac_clock_s();
 }
 
+/* What ranks tell each other: sums. */
+enum { LOSS, CORRECT, COUNT, NONFINITE, STOP, SECONDS, GAVE_UP, ORIGIN, TOLD };
+
+/* The run can't go on, and all ranks know it. One message: of a rank whose own
+ * gradients are to blame if there is one, else of all. */
+static tac_status give_up(tac__run *run, const double told[TOLD])
+{
+    tac_replica *r = run->replica;
+    const int to_blame = told[ORIGIN] == 0 || tac_replica_is_origin(r);
+    tac_status mine = TAC_OK;
+
+    run->rank->capture->armed = 1;
+    if (told[GAVE_UP] == 0)
+        mine = tac_fail(run->rank->ctx, TAC_ERR_DIVERGED,
+                        "the training loss is no longer a number at step %llu; "
+                        "lower --lr, or set --clip-norm",
+                        (unsigned long long)run->step);
+    else if (to_blame)
+        mine = tac_replica_poll(r, NULL);
+    mine = tac__agree_verdict(run->rank->comm, run->rank->capture, mine);
+    run->rank->capture->armed = 0;
+    return mine;
+}
+
 /* Sums over ranks of what happened since the last call; and does any rank want
- * to stop? One small allreduce, at steps that are the same on all ranks. */
+ * to stop? One small allreduce, at steps that are the same on all ranks. A loss
+ * that is not finite ends the run unless the scaler skipped its step; then it
+ * is for the scaler to say when enough were skipped. */
 static tac_status exchange(tac__run *run)
 {
+    tac_replica *r = run->replica;
     tac_metrics m;
-    double v[5];
+    double v[TOLD];
     tac_req *req = NULL;
 
-    TAC_TRY(tac_replica_take_metrics(run->replica, &m));
-    v[0] = m.loss_sum;
-    v[1] = m.correct;
-    v[2] = m.count;
-    v[3] = run->rank->stop && *run->rank->stop ? 1 : 0;
-    v[4] = (tac_clock_s() - run->exchanged_s) / run->rank->world;
-    TAC_TRY(
-        tac_allreduce(run->rank->comm, v, v, 5, TAC_F64, TAC_SUM, NULL, &req));
+    TAC_TRY(tac_replica_take_metrics(r, &m));
+    TAC_TRY(tac__mixed_poll(r));
+    v[LOSS] = m.loss_sum;
+    v[CORRECT] = m.correct;
+    v[COUNT] = m.count;
+    v[NONFINITE] = m.nonfinite;
+    v[STOP] = run->rank->stop && *run->rank->stop ? 1 : 0;
+    v[SECONDS] = (tac_clock_s() - run->exchanged_s) / run->rank->world;
+    v[GAVE_UP] = tac__doubt_gave_up(r);
+    v[ORIGIN] = tac_replica_is_origin(r);
+    TAC_TRY(tac_allreduce(run->rank->comm, v, v, TOLD, TAC_F64, TAC_SUM, NULL,
+                          &req));
     TAC_TRY(tac_wait(req, 0));
-    m = (tac_metrics){v[0], v[1], v[2]};
+    m = (tac_metrics){v[LOSS], v[CORRECT], v[COUNT], v[NONFINITE]};
     add(&run->epoch_sum, &m);
     add(&run->interval, &m);
-    if (v[3] > 0) run->stopped = 1;
-    plan_exchange(run, v[4]);
-    if (isfinite(m.loss_sum)) return TAC_OK;
-    return tac_fail(run->rank->ctx, TAC_ERR_DIVERGED,
-                    "the training loss is no longer a number at step %llu; "
-                    "lower --lr, or set --clip-norm",
-                    (unsigned long long)run->step);
+    run->nonfinite += m.nonfinite;
+    if (v[STOP] > 0) run->stopped = 1;
+    plan_exchange(run, v[SECONDS]);
+    if (isfinite(m.loss_sum) && v[GAVE_UP] == 0) return TAC_OK;
+    return give_up(run, v);
 }
 
 /* What is due between two steps. */
 static tac_status between_steps(tac__run *run)
 {
-    if (log_due(run) || eval_due(run) || run->step >= run->next_exchange)
+    if (log_due(run) || eval_due(run) || tac__save_due(run) ||
+        run->step >= run->next_exchange)
         TAC_TRY(exchange(run));
     if (log_due(run)) {
         tac__report_interval(run, &run->interval);
-        run->interval = (tac_metrics){0, 0, 0};
+        run->interval = (tac_metrics)TAC_METRICS_INIT;
     }
-    return eval_due(run) ? evaluate(run) : TAC_OK;
+    if (eval_due(run)) TAC_TRY(evaluate(run));
+    return tac__save_due(run) ? tac__save(run) : TAC_OK;
 }
 
 static int is_last_of_group(const tac__run *run, uint64_t batch)
@@ -153,15 +195,26 @@ static tac_status one_step(tac__run *run, int *done)
     }
     run->step++;
     run->train_s += tac_clock_s() - begin;
+    tac__memory_measure(run);
     return TAC_OK;
+}
+
+/* From its start, or from where the checkpoint was. */
+static tac_status begin_epoch(tac__run *run)
+{
+    const int resuming = run->resuming;
+
+    run->resuming = 0;
+    if (resuming) return tac_loader_resume(run->train.loader);
+    run->epoch_sum = (tac_metrics)TAC_METRICS_INIT;
+    return tac_loader_start_epoch(run->train.loader, run->epoch);
 }
 
 static tac_status epoch(tac__run *run)
 {
     int done = 0;
 
-    run->epoch_sum = (tac_metrics){0, 0, 0};
-    TAC_TRY(tac_loader_start_epoch(run->train.loader, run->epoch));
+    TAC_TRY(begin_epoch(run));
     while (run->step < run->total_steps && !run->stopped) {
         TAC_TRY(one_step(run, &done));
         if (done) break;
@@ -172,8 +225,11 @@ static tac_status epoch(tac__run *run)
 
 tac_status tac__run_epochs(tac__run *run)
 {
-    run->logged_s = run->exchanged_s = run->begin_s;
-    run->next_exchange = 1;
+    run->logged_s = run->exchanged_s = tac_clock_s();
+    run->logged_samples = run->samples;
+    run->logged_exposed_s = run->replica->before.comm_exposed_s;
+    run->exchanged_step = run->step;
+    run->next_exchange = run->step + 1;
     while (run->step < run->total_steps && !run->stopped) {
         TAC_TRY(epoch(run));
         run->epoch++;

@@ -26,20 +26,32 @@ static double cpu_seconds(const tac__run *run)
     return run->rank->shared_data ? s / run->rank->world : s;
 }
 
+tac__totals tac__run_totals(const tac__run *run)
+{
+    const tac__totals *b = &run->before;
+    tac_comm_stats stats;
+
+    tac_comm_stats_get(run->rank->comm, &stats);
+    return (tac__totals){b->bytes_logical + stats.total.bytes_logical,
+                         b->bytes_wire + stats.total.bytes_wire,
+                         b->bytes_between_hosts +
+                             stats.total.bytes_between_hosts,
+                         b->cpu_s + cpu_seconds(run)};
+}
+
 static tac_status reduce_totals(tac__run *run)
 {
     tac_summary *s = &run->summary;
     tac_comm *comm = run->rank->comm;
-    tac_comm_stats stats;
+    const tac__totals mine = tac__run_totals(run);
     int64_t rss = (int64_t)peak_rss_bytes();
     double v[4];
     tac_req *req = NULL;
 
-    tac_comm_stats_get(comm, &stats);
-    v[0] = (double)stats.total.bytes_logical;
-    v[1] = (double)stats.total.bytes_wire;
-    v[2] = (double)stats.total.bytes_between_hosts;
-    v[3] = cpu_seconds(run);
+    v[0] = (double)mine.bytes_logical;
+    v[1] = (double)mine.bytes_wire;
+    v[2] = (double)mine.bytes_between_hosts;
+    v[3] = mine.cpu_s;
     TAC_TRY(tac_allreduce(comm, v, v, 4, TAC_F64, TAC_SUM, NULL, &req));
     TAC_TRY(tac_wait(req, 0));
     TAC_TRY(tac_allreduce(comm, &rss, &rss, 1, TAC_I64, TAC_MAX, NULL, &req));
@@ -61,7 +73,7 @@ static void fill_names(tac__run *run)
     s->data = c->data;
     s->transport = tac_comm_transport_name(run->rank->comm);
     s->device = tac_device_name(run->replica->device);
-    s->precision = "fp32";
+    s->precision = c->precision;
     s->sync = c->sync;
     s->compress = c->compress;
     s->optimizer = c->optimizer;
@@ -95,15 +107,17 @@ tac_status tac__run_summarize(tac__run *run)
 
     fill_names(run);
     fill_times(run);
-    s->steps = (int64_t)run->step;
     s->attempts = (int64_t)run->replica->attempts;
+    s->skipped_steps = (int64_t)run->replica->scaling.skipped;
+    s->steps = s->attempts - s->skipped_steps;
     s->epochs = (double)run->step / (double)run->epoch_steps;
     s->samples = run->samples;
     s->global_batch = run->config->global_batch;
     s->parameters = (int64_t)tac_params_elements(run->replica->params);
     s->sync_every = run->replica->reducer ? 1 : 0;
-    s->syncs = run->replica->reducer ? s->steps : 0;
-    s->loss_scale = 1;
+    s->syncs = run->replica->reducer ? s->attempts : 0;
+    s->loss_scale = run->replica->scaling.scale;
+    s->memory = run->memory;
     s->interrupted = run->stopped;
     s->train_loss = run->epoch_sum.loss_sum / run->epoch_sum.count;
     s->eval_loss = run->last_eval.loss_sum / run->last_eval.count;

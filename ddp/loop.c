@@ -1,7 +1,10 @@
-/* The path of one training step. The ten numbered calls are the whole of it;
- * what a person who writes the loop himself would write as well. */
+/* The path of one training step. The numbered calls are the whole of it; what a
+ * person who writes the loop himself would write as well. In f32 without loss
+ * scaling the region and the scaler are there too, and pass everything
+ * through. */
 #include "replica_impl.h"
 
+#include "doubt.h"
 #include "record.h"
 #include "tacit/clock.h"
 #include "tacit/ops.h"
@@ -18,28 +21,58 @@ static void lap(tac_replica *r, const char *name, uint64_t *since, double *sum)
     *since = now;
 }
 
+/* Forward and loss, in the precision of the run. */
 static tac_status forward(tac_replica *r, const tac_batch *batch,
                           const tac_tape_step *step, tac_xent *xent)
 {
     tac_tensor *x, *y, *logits;
+    tac_autocast region;
 
-    TAC_TRY(tac_tape_begin(r->tape, step));                          /* 1 */
-    TAC_TRY(tac__replica_inputs(r, batch, &x, &y));                  /* 2 */
-    TAC_TRY(tac_model_forward(r->model, r->tape, x, &logits));       /* 3 */
-    TAC_TRY(tac_op_softmax_cross_entropy(r->tape, logits, y, xent)); /* 4 */
+    TAC_TRY(tac_tape_begin(r->tape, step)); /* 1 */
+    TAC_TRY(tac__mixed_region(r, &region)); /* 2: tac_autocast_begin */
+    tac_status s = tac__replica_inputs(r, batch, &x, &y);
+    if (s >= 0) s = tac_model_forward(r->model, r->tape, x, &logits); /* 3 */
+    if (s >= 0) s = tac_op_softmax_cross_entropy(r->tape, logits, y, xent);
+    TAC_TRY(tac_autocast_end(&region)); /* 4 */
+    TAC_TRY(s);
     return tac__history_add(r, batch->count, batch->valid_count, xent);
 }
 
+/* The gradients are averaged: one step, unless they have inf or NaN. Nothing
+ * here waits or asks. */
 static tac_status update(tac_replica *r)
 {
-    const double lr = tac_schedule_lr(&r->schedule, r->attempts);
+    const float *found_inf = &tac_optimizer_scalars(r->optimizer)->found_inf;
 
-    TAC_TRY(tac_optimizer_set_lr(r->optimizer, lr, NULL)); /* 8 */
-    if (r->config->clip_norm > 0)                          /* 9 */
+    TAC_TRY(tac_scaler_check(r->scaler, r->optimizer, NULL)); /* 8 */
+    TAC_TRY(tac__history_end_step(r, found_inf));
+    if (r->config->clip_norm > 0) /* 9 */
         TAC_TRY(tac_optimizer_clip(r->optimizer, r->config->clip_norm, NULL));
-    TAC_TRY(tac_optimizer_step(r->optimizer, NULL)); /* 10 */
+    TAC_TRY(tac_scaler_step(r->scaler, r->optimizer, NULL));        /* 10 */
+    TAC_TRY(tac_scaler_update(r->scaler, NULL));                    /* 11 */
+    if (r->master) TAC_TRY(tac_master_after_step(r->master, NULL)); /* 12 */
     r->attempts++;
-    return TAC_OK;
+    return tac__mixed_poll(r);
+}
+
+/* Backward with the averaging behind it. */
+static tac_status backward(tac_replica *r, const tac_micro *micro,
+                           const tac_xent *xent)
+{
+    /* Gradients are averaged over ranks, so the mean over the samples of all
+     * ranks needs the number of ranks here. */
+    const double scale =
+        micro->samples > 0 ? tac_comm_size(r->comm) / micro->samples : 0;
+
+    tac__doubt_arm(r, micro->last);
+    r->hook_s = 0;
+    if (r->reducer)
+        TAC_TRY(tac_reducer_begin(r->reducer, micro->last,
+                                  r->scaling.scale)); /* 5 */
+    tac__record_backward(r->record);
+    TAC_TRY(tac_tape_backward_scaled(r->tape, xent->loss, scale,
+                                     tac_scaler_scale(r->scaler))); /* 6 */
+    return r->reducer ? TAC_OK : tac__doubt_all(r);
 }
 
 tac_status tac_replica_step(tac_replica *r, const tac_batch *batch,
@@ -50,24 +83,17 @@ tac_status tac_replica_step(tac_replica *r, const tac_batch *batch,
                                 .first_sample = micro->first_sample,
                                 .sample_stride =
                                     (uint64_t)tac_comm_size(r->comm)};
-    /* Gradients are averaged over ranks, so the mean over the samples of all
-     * ranks needs the number of ranks here. */
-    const double scale =
-        micro->samples > 0 ? tac_comm_size(r->comm) / micro->samples : 0;
     uint64_t since = tac_clock_ns();
     tac_xent xent;
 
     if (micro->first) tac__record_begin(r->record);
     TAC_TRY(forward(r, batch, &step, &xent));
     lap(r, "forward", &since, &r->times.forward_s);
-    r->hook_s = 0;
-    if (r->reducer)
-        TAC_TRY(tac_reducer_begin(r->reducer, micro->last, 1)); /* 5 */
-    tac__record_backward(r->record);
-    TAC_TRY(tac_tape_backward(r->tape, xent.loss, scale)); /* 6 */
+    TAC_TRY(backward(r, micro, &xent));
     lap(r, "backward", &since, &r->times.backward_s);
     r->times.backward_s -= r->hook_s;
     if (r->reducer) TAC_TRY(tac_reducer_finish(r->reducer, 0)); /* 7 */
+    if (micro->last) TAC_TRY(tac__mixed_observe(r));
     since = tac_clock_ns();
     if (micro->last) TAC_TRY(update(r));
     lap(r, "update", &since, &r->times.update_s);
@@ -89,6 +115,7 @@ tac_status tac_replica_evaluate(tac_replica *r, tac_loader *loader,
         TAC_TRY(tac_loader_next(loader, &batch));
         if (!batch) break;
         TAC_TRY(forward(r, batch, &step, &xent));
+        TAC_TRY(tac__history_end_step(r, NULL));
     }
     TAC_TRY(tac_replica_take_metrics(r, out));
     return tac__history_restore(r, &kept);

@@ -70,17 +70,20 @@ static size_t format_figures(const tac__progress *p,
     const double share = (double)s->step / (double)p->steps;
     const double left =
         s->step > 0 ? (now - p->begin_s) * (1 / share - 1) : 0.0;
-    char eta[48], bar[BAR_WIDTH + 4] = "";
+    char eta[48], bar[BAR_WIDTH + 4] = "", scaling[64] = "";
 
     format_eta(eta, sizeof eta, left);
     if (p->tty) draw_bar(bar, share);
+    if (s->scaled)
+        snprintf(scaling, sizeof scaling, "  scale %.10g  skipped %" PRIu64,
+                 s->loss_scale, s->skipped);
     const int n =
         snprintf(text, bytes,
                  "%sstep %" PRId64 "/%" PRId64
                  "  eta %s  loss %.4f  acc %.1f %%  %.0f img/s  "
-                 "comm %.0f %%  lr %.2e",
+                 "comm %.0f %%  lr %.2e%s",
                  bar, s->step, p->steps, eta, s->loss, 100 * s->accuracy,
-                 s->samples_per_s, 100 * s->comm_share, s->lr);
+                 s->samples_per_s, 100 * s->comm_share, s->lr, scaling);
 
     return n < 0 ? 0 : (size_t)n < bytes ? (size_t)n : bytes - 1;
 }
@@ -88,7 +91,7 @@ static size_t format_figures(const tac__progress *p,
 static void print_line(tac__progress *p, const tac__progress_sample *s,
                        double now)
 {
-    char figures[200], line[256];
+    char figures[260], line[300];
     size_t width = format_figures(p, s, now, figures, sizeof figures);
 
     if (p->tty && width >= screen_width()) width = screen_width() - 1;

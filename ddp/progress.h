@@ -17,6 +17,9 @@ typedef struct tac__progress_sample {
     int64_t step; /* done so far */
     double loss, accuracy, lr, samples_per_s;
     double comm_share; /* exposed communication over step time */
+    int scaled;        /* with loss scaling: */
+    double loss_scale;
+    uint64_t skipped;
 } tac__progress_sample;
 
 void tac__progress_begin(tac__progress *p, int enabled, int64_t steps,

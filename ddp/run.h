@@ -3,6 +3,7 @@
 #ifndef TAC_DDP_RUN_H
 #define TAC_DDP_RUN_H
 
+#include "memory.h"
 #include "progress.h"
 #include "tacit/replica.h"
 #include "tacit/summary.h"
@@ -13,6 +14,12 @@ typedef struct tac__part {
     tac_sampler *sampler;
     tac_loader *loader;
 } tac__part;
+
+/* What was spent over the life of a run, which several processes may share. */
+typedef struct tac__totals {
+    uint64_t bytes_logical, bytes_wire, bytes_between_hosts; /* of this rank */
+    double cpu_s;
+} tac__totals;
 
 typedef struct tac__run {
     tac__rank *rank;
@@ -35,10 +42,23 @@ typedef struct tac__run {
     double exchanged_s;     /* time of the last exchange */
     uint64_t exchanged_step;
     tac_metrics last_eval;
-    FILE *metrics; /* metrics.jsonl on rank 0; NULL: none */
+    double nonfinite; /* losses that no mean contains, over the run */
+    int folder;       /* the run folder, locked, on rank 0, plus 1; 0: none */
+    FILE *metrics;    /* metrics.jsonl on rank 0; NULL: none */
     tac_json *line;
     tac__progress progress;
     tac_summary summary;
+    tac_memory_row memory_rows[TAC__MEMORY_KINDS];
+    tac_memory_summary memory; /* of them */
+    int saving;                /* --save-every is on */
+    char *save_root;           /* folder of checkpoints; NULL: not saving */
+    uint64_t saved_step; /* of the last checkpoint, or that resumed from */
+    char *resumed_from;  /* a checkpoint; NULL: from the start */
+    uint64_t resumed_attempts, resumed_applied; /* of that checkpoint */
+    int resuming;       /* loaded, and no step made since */
+    tac__totals before; /* of the processes before this one */
+    double before_s;    /* their time in training */
+    int agreed;         /* the failure under way is known to all ranks */
 } tac__run;
 
 /* epochs.c: all training steps and evaluations. */
@@ -46,14 +66,27 @@ tac_status tac__run_epochs(tac__run *run);
 /* Loss and accuracy over all ranks, each sample counted once. */
 tac_status tac__run_evaluate(tac__run *run, tac__part *part, tac_metrics *out);
 
-/* report.c: what rank 0 tells; no-ops elsewhere. */
+/* Does this rank print? */
+int tac__report_speaks(const tac__run *run);
+/* report_plan.c: before training. No-ops but on rank 0, as what follows. */
 void tac__report_banner(tac__run *run);
 void tac__report_plan(tac__run *run);
+/* report.c: */
 /* At the end of a logging interval; m holds sums over all ranks. */
 void tac__report_interval(tac__run *run, const tac_metrics *m);
 void tac__report_eval(tac__run *run, const tac_metrics *m);
+/* A checkpoint was saved, which took so long. */
+void tac__report_saved(tac__run *run, double seconds);
 void tac__report_result(tac__run *run);
 void tac__report_files(tac__run *run);
+
+/* metrics.c: lines of metrics.jsonl, if there is one. */
+void tac__metrics_interval(tac__run *run, const tac_metrics *m,
+                           const tac__progress_sample *s);
+void tac__metrics_eval(tac__run *run, double loss, double accuracy);
+void tac__metrics_memory(tac__run *run);
+/* Writes what is in run->line. */
+void tac__metrics_write(tac__run *run);
 
 /* run_dir.c: rank 0's files. */
 tac_status tac__run_dir_open(tac__run *run);
@@ -63,5 +96,7 @@ void tac__run_dir_close(tac__run *run);
 /* finish.c: collective: totals over ranks into the summary; the trace. */
 tac_status tac__run_summarize(tac__run *run);
 tac_status tac__run_write_trace(tac__run *run);
+/* This rank's, of all processes of the run so far. */
+tac__totals tac__run_totals(const tac__run *run);
 
 #endif

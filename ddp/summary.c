@@ -1,6 +1,8 @@
 /* summary.json. */
 #include "tacit/summary.h"
 
+#include "memory.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -51,6 +53,13 @@ static void write_traffic(tac_json *j, const tac_summary *s)
     tac_json_i64(j, "syncs", s->syncs);
 }
 
+static void write_memory(tac_json *j, const tac_memory_summary *m)
+{
+    tac_json_begin_object(j, "memory");
+    tac__memory_json(j, m);
+    tac_json_end_object(j);
+}
+
 tac_status tac_summary_write(tac_context *ctx, const tac_summary *s,
                              const char *path)
 {
@@ -80,6 +89,7 @@ tac_status tac_summary_write(tac_context *ctx, const tac_summary *s,
     write_traffic(j, s);
     tac_json_f64(j, "loss_scale", s->loss_scale);
     tac_json_u64(j, "peak_rss_bytes", s->peak_rss_bytes);
+    write_memory(j, &s->memory);
     tac_json_bool(j, "oversubscribed", s->oversubscribed);
     tac_json_bool(j, "interrupted", s->interrupted);
     tac_json_str(j, "params_hash", hash);

@@ -8,6 +8,7 @@
 
 #include "run.h"
 #include "compare.h"
+#include "save.h"
 #include "tacit/clock.h"
 
 static tac_status open_data(tac__run *run)
@@ -24,22 +25,41 @@ static tac_status open_data(tac__run *run)
     return TAC_OK;
 }
 
-static tac_status open_part(tac__run *run, tac_dataset *set, int shuffle,
-                            tac__part *part)
+static tac_status open_sampler(tac__run *run, tac_dataset *set, int shuffle,
+                               tac__part *part)
 {
     tac_sampler_config sc = TAC_SAMPLER_CONFIG_INIT;
-    tac_loader_config lc = TAC_LOADER_CONFIG_INIT;
 
     sc.count = tac_dataset_get_info(set).count;
     sc.replicas = (size_t)run->rank->world;
     sc.rank = (size_t)run->rank->rank;
     sc.shuffle = shuffle;
     sc.seed = run->config->seed;
+    return tac_sampler_create(run->rank->ctx, &sc, &part->sampler);
+}
+
+static tac_status open_samplers(tac__run *run)
+{
+    TAC_TRY(open_sampler(run, run->data.train, 1, &run->train));
+    TAC_TRY(open_sampler(run, run->data.val, 0, &run->val));
+    return open_sampler(run, run->data.test, 0, &run->test);
+}
+
+static tac_status open_loader(tac__run *run, tac_dataset *set, tac__part *part)
+{
+    tac_loader_config lc = TAC_LOADER_CONFIG_INIT;
+
     lc.batch = (size_t)run->config->batch;
     lc.prefetch = (size_t)run->config->prefetch;
-    TAC_TRY(tac_sampler_create(run->rank->ctx, &sc, &part->sampler));
     return tac_loader_create(run->rank->ctx, set, part->sampler, &lc,
                              &part->loader);
+}
+
+static tac_status open_loaders(tac__run *run)
+{
+    TAC_TRY(open_loader(run, run->data.train, &run->train));
+    TAC_TRY(open_loader(run, run->data.val, &run->val));
+    return open_loader(run, run->data.test, &run->test);
 }
 
 static void close_part(tac__part *part)
@@ -51,7 +71,9 @@ static void close_part(tac__part *part)
 /* Steps of an epoch: groups of micro-steps do not cross its end. */
 static void plan_steps(tac__run *run)
 {
-    const uint64_t batches = tac_loader_batches(run->train.loader);
+    const uint64_t samples = tac_sampler_length(run->train.sampler);
+    const uint64_t b = (uint64_t)run->config->batch;
+    const uint64_t batches = samples / b + (samples % b != 0);
     const uint64_t k = (uint64_t)run->config->accumulate;
 
     run->epoch_steps = (batches + k - 1) / k;
@@ -62,19 +84,19 @@ static void plan_steps(tac__run *run)
                              1e-9);
 }
 
-/* Everything that needs no other rank. */
+/* Everything that needs no other rank; what is large only if all of it fits. */
 static tac_status open_local(tac__run *run)
 {
     tac_dataset_info info;
 
     TAC_TRY(open_data(run));
-    TAC_TRY(open_part(run, run->data.train, 1, &run->train));
-    TAC_TRY(open_part(run, run->data.val, 0, &run->val));
-    TAC_TRY(open_part(run, run->data.test, 0, &run->test));
+    TAC_TRY(open_samplers(run));
     plan_steps(run);
     info = tac_dataset_get_info(run->data.train);
     TAC_TRY(tac_replica_open(run->rank->ctx, run->rank->comm, run->config,
                              &info, &run->replica));
+    TAC_TRY(tac__memory_check(run));
+    TAC_TRY(open_loaders(run));
     return tac__run_dir_open(run);
 }
 
@@ -90,13 +112,16 @@ static tac_status set_up(tac__run *run)
     TAC_TRY(agree(
         run, tac_train_config_resolve(rank->ctx, &rank->config, rank->world)));
     TAC_TRY(agree(run, tac__compare_options(rank->comm, rank->options)));
+    TAC_TRY(tac__resume_find(run));
     TAC_TRY(agree(run, open_local(run)));
-    return agree(run, tac_replica_connect(run->replica, run->total_steps));
+    TAC_TRY(agree(run, tac__save_open(run)));
+    TAC_TRY(agree(run, tac_replica_connect(run->replica, run->total_steps)));
+    return agree(run, tac__resume_load(run));
 }
 
 static tac_status test(tac__run *run)
 {
-    tac_metrics m = {0, 0, 0};
+    tac_metrics m = TAC_METRICS_INIT;
 
     run->summary.test_loss = run->summary.test_accuracy = NAN;
     if (run->stopped) return TAC_OK;
@@ -119,7 +144,8 @@ static tac_status leave(tac__run *run, tac_status s)
     tac_comm *comm = run->rank->comm;
     char why[256];
 
-    if (is_shared(s) || tac_comm_error(comm, NULL, 0) < 0) return s;
+    if (is_shared(s) || run->agreed || tac_comm_error(comm, NULL, 0) < 0)
+        return s;
     tac_context_error(run->rank->ctx, why, sizeof why);
     tac_comm_abort(comm, *why ? why : tac_status_text(s));
     return s;
@@ -145,7 +171,7 @@ static tac_status train(tac__run *run)
     /* Until here a signal ends the program at once. */
     if (run->rank->rank == 0 || !run->rank->shared_data)
         run->rank->catch_signals();
-    run->begin_s = tac_clock_s();
+    run->begin_s = tac_clock_s() - run->before_s;
     TAC_TRY(leave(run, run_all(run)));
     tac__report_result(run);
     run->rank->capture->armed = 1;
@@ -164,6 +190,8 @@ static void close_run(tac__run *run)
     close_part(&run->val);
     close_part(&run->test);
     if (run->owns_data) tac_data_close(&run->data);
+    free(run->save_root);
+    free(run->resumed_from);
 }
 
 void tac__train(tac__rank *rank)
@@ -171,7 +199,9 @@ void tac__train(tac__rank *rank)
     tac__run run = {.rank = rank, .config = &rank->config};
     const tac_status s = train(&run);
 
-    rank->exit_code = tac__exit_code(s);
+    rank->exit_code = s == TAC_ERR_INTERRUPTED && run.saving
+                          ? TAC__EXIT_RESUMABLE
+                          : tac__exit_code(s);
     close_run(&run);
     tac__capture_flush(rank->capture);
 }

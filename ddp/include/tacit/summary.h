@@ -22,6 +22,23 @@
 
 TAC_BEGIN_DECLS
 
+/* One kind of memory, in bytes; measured after the first step. */
+typedef struct tac_memory_row {
+    const char *name; /* "optimizer_state" */
+    uint64_t predicted, measured;
+    int per_process; /* 0: each rank has it */
+} tac_memory_row;
+
+/* What a rank needs, and the host for all of its ranks. */
+typedef struct tac_memory_summary {
+    const tac_memory_row *rows; /* borrowed */
+    size_t n;
+    int ranks, processes; /* of rank 0's host */
+    uint64_t host_predicted, host_measured;
+    uint64_t available; /* to the ranks of the host before the run */
+    uint64_t rss_bytes; /* of rank 0's process after the first step */
+} tac_memory_summary;
+
 typedef struct tac_summary {
     int world, hosts, threads;
     const char *transport, *device, *precision, *sync, *compress, *optimizer,
@@ -36,6 +53,7 @@ typedef struct tac_summary {
     int64_t syncs;
     double loss_scale;
     uint64_t peak_rss_bytes; /* largest of the ranks' processes */
+    tac_memory_summary memory;
     int oversubscribed;
     int interrupted; /* a signal ended the run early */
     uint64_t params_hash;

@@ -33,11 +33,27 @@ typedef struct tac_train_config {
     int deterministic;
     int64_t timeout_s, stall_warn_s;
 
-    /* Optimization. */
-    const char *optimizer; /* "sgd", "adamw" */
-    double lr, momentum, weight_decay, beta1, beta2, eps;
+    /* Precision. */
+    const char *precision;  /* "fp32", "fp16", "bf16" */
+    const char *loss_scale; /* "auto", "dynamic", "none" or a number */
+    double init_scale, min_scale, max_scale; /* of a dynamic scale */
+    int64_t growth_interval, max_skips;
+    const char *rounding;    /* of working weights: "nearest", "stochastic" */
+    int64_t underflow_every; /* attempts; 0: never */
+    const char *inject_inf;  /* "STEP[-STEP][:RANK]", for tests; NULL: none */
+
+    /* Optimization. Numbers that are NAN become the optimizer's own defaults
+     * in tac_train_config_resolve, which refuses those that it does not have.
+     */
+    const char *optimizer; /* "sgd", "adamw", "adafactor", "adamw8bit" */
+    double lr;             /* stays NAN for adafactor's relative step */
+    double weight_decay, momentum, beta1, beta2, eps;
+    double eps1, eps2, clip_threshold, decay_rate; /* adafactor */
     int nesterov;
-    const char *schedule; /* "constant", "linear", "cosine" */
+    int relative_step, scale_parameter, warmup_init; /* adafactor */
+    const char *decay_rule;                          /* "matrices", "all" */
+    const char *param_groups; /* "GLOB:lr=X,wd=X,bits=32;..."; NULL: none */
+    const char *schedule;     /* "constant", "linear", "cosine" */
     int64_t warmup_steps;
     double clip_norm; /* 0: none */
 
@@ -45,19 +61,24 @@ typedef struct tac_train_config {
     int64_t batch;          /* a rank and micro-step */
     int64_t global_batch;   /* instead of batch; 0: not given */
     int64_t accumulate;     /* micro-steps a step */
+    const char *recompute;  /* "none", "block" */
     double epochs;          /* may be fractional */
     int64_t steps;          /* 0: given by epochs */
     const char *eval_every; /* "epoch" or a number of steps, "0": only at the
                                end */
     uint64_t seed;
-    int64_t prefetch; /* batches prepared ahead by the loader; 0: none */
+    int64_t prefetch;      /* batches prepared ahead by the loader; 0: none */
+    uint64_t memory_limit; /* bytes of the ranks of a host; 0: what it has */
 
     /* What is written. */
-    const char *run_dir; /* NULL: nothing is kept */
-    const char *trace;   /* Chrome trace of all ranks; NULL: none */
-    const char *record;  /* gradient-ready times; NULL: none */
-    const char *json;    /* a copy of summary.json; NULL: none */
-    int64_t log_every;   /* steps between lines of metrics.jsonl */
+    const char *run_dir;    /* NULL: nothing is kept */
+    const char *save_every; /* checkpoints: "epoch" or a number of steps, "0":
+                               never */
+    const char *resume;     /* "auto" or a folder; NULL: from the start */
+    const char *trace;      /* Chrome trace of all ranks; NULL: none */
+    const char *record;     /* gradient-ready times; NULL: none */
+    const char *json;       /* a copy of summary.json; NULL: none */
+    int64_t log_every;      /* steps between lines of metrics.jsonl */
     int quiet;
     int dry_run;
     const char *config; /* the INI file that was read */
@@ -69,8 +90,9 @@ TAC_API tac_status tac_train_config_defaults(tac_train_config *c);
 /* The option table over a tac_train_config. */
 TAC_API const tac_option *tac_train_config_options(void);
 
-/* Checks what no single row can: combinations, and that global_batch divides.
- * Resolves batch and global_batch against `world`. Errors: CONFIG with one
+/* Checks what no single row can: combinations, settings that the optimizer does
+ * not have, and that global_batch divides. Resolves batch and global_batch
+ * against `world`, and what is left to the optimizer. Errors: CONFIG with one
  * message that says what to change. */
 TAC_API tac_status tac_train_config_resolve(tac_context *ctx,
                                             tac_train_config *c, int world);

@@ -1,0 +1,104 @@
+/* Checks of the configuration that no single row of the table can make. */
+#include "tacit/train_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "settings.h"
+#include "tacit/codec.h"
+
+static tac_status check_every(tac_context *ctx, const char *option,
+                              const char *text)
+{
+    char *end = NULL;
+
+    if (!strcmp(text, "epoch") || !strcmp(text, "0")) return TAC_OK;
+    if (*text >= '1' && *text <= '9' && strtoll(text, &end, 10) > 0 &&
+        *end == '\0')
+        return TAC_OK;
+    return tac_fail(ctx, TAC_ERR_CONFIG,
+                    "--%s %s is neither 'epoch' nor a number of steps", option,
+                    text);
+}
+
+/* Checkpoints live in the run folder, and so does what auto looks for. */
+static tac_status check_saving(tac_context *ctx, const tac_train_config *c)
+{
+    TAC_TRY(check_every(ctx, "save-every", c->save_every));
+    if (!c->run_dir && strcmp(c->save_every, "0"))
+        return tac_fail(ctx, TAC_ERR_CONFIG,
+                        "--save-every %s needs a folder to save into: give "
+                        "--run-dir DIR",
+                        c->save_every);
+    if ((strcmp(c->save_every, "0") || c->resume) && !strcmp(c->sync, "none"))
+        return tac_fail(ctx, TAC_ERR_CONFIG,
+                        "a checkpoint has one model, but with --sync none each "
+                        "rank has its own: leave out --sync none, or "
+                        "--save-every and --resume");
+    if (!c->run_dir && c->resume && !strcmp(c->resume, "auto"))
+        return tac_fail(ctx, TAC_ERR_CONFIG,
+                        "--resume auto looks into the run folder: give "
+                        "--run-dir DIR, or --resume DIR");
+    return TAC_OK;
+}
+
+static tac_status resolve_batch(tac_context *ctx, tac_train_config *c,
+                                int world)
+{
+    const int64_t ranks = (int64_t)world * c->accumulate;
+
+    if (c->global_batch == 0) {
+        c->global_batch = c->batch * ranks;
+        return TAC_OK;
+    }
+    if (c->global_batch % ranks != 0)
+        return tac_fail(
+            ctx, TAC_ERR_CONFIG,
+            "--global-batch %lld does not divide by %d ranks x --accumulate "
+            "%lld; the nearest that does is %lld",
+            (long long)c->global_batch, world, (long long)c->accumulate,
+            (long long)(ranks * ((c->global_batch + ranks / 2) / ranks > 0
+                                     ? (c->global_batch + ranks / 2) / ranks
+                                     : 1)));
+    c->batch = c->global_batch / ranks;
+    return TAC_OK;
+}
+
+static tac_status check_path(tac_context *ctx, const char *option,
+                             const char *path)
+{
+    if (!path || *path) return TAC_OK;
+    return tac_fail(ctx, TAC_ERR_CONFIG,
+                    "--%s is empty; give a path, or leave it out", option);
+}
+
+static tac_status check_compress(tac_context *ctx, const tac_train_config *c)
+{
+    tac_codec *codec = NULL;
+    const tac_status s = tac_codec_create(ctx, c->compress, &codec);
+
+    tac_codec_destroy(codec);
+    return s == TAC_ERR_ARG ? TAC_ERR_CONFIG : s;
+}
+
+tac_status tac_train_config_resolve(tac_context *ctx, tac_train_config *c,
+                                    int world)
+{
+    TAC_TRY(check_path(ctx, "run-dir", c->run_dir));
+    TAC_TRY(check_path(ctx, "json", c->json));
+    TAC_TRY(check_path(ctx, "trace", c->trace));
+    TAC_TRY(check_path(ctx, "record", c->record));
+    TAC_TRY(check_path(ctx, "resume", c->resume));
+    TAC_TRY(check_every(ctx, "eval-every", c->eval_every));
+    TAC_TRY(check_saving(ctx, c));
+    TAC_TRY(check_compress(ctx, c));
+    if (c->steps == 0 && c->epochs <= 0)
+        return tac_fail(ctx, TAC_ERR_CONFIG,
+                        "nothing to do: give --epochs above 0, or --steps");
+    if (c->record && !strcmp(c->sync, "none"))
+        return tac_fail(ctx, TAC_ERR_CONFIG,
+                        "--record needs gradients that are averaged: leave "
+                        "out --sync none");
+    TAC_TRY(tac__settings_resolve(ctx, c, world));
+    return resolve_batch(ctx, c, world);
+}
