@@ -4,10 +4,10 @@
  * order: x(rank, i) = c(rank) p(i). The factors c are 3, 1, 3, 1, ... (2 for
  * the last of an odd number), so that sums are 2 n p(i) and averages 2 p(i). p
  * is in -3..3, but in -127..127 with 127 first in each block of 256 for int8,
- * and in 0..3 for unsigned types; of a product one factor is p(i) in 0..2;
- * top-k gets as few values other than zero as it keeps. Outputs are poisoned
- * first, inputs are compared afterwards: an operation out of place may not
- * change them. */
+ * in 0, +-1, 2, ... 64 for fp4, and in 0..3 for unsigned types; of a product
+ * one factor is p(i) in 0..2; top-k gets as few values other than zero as it
+ * keeps. Outputs are poisoned first, inputs are compared afterwards: an
+ * operation out of place may not change them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +48,15 @@ static sample make_sample(const tac__comm_bench *b, const tac__case *k)
     return s;
 }
 
+/* A sign and three bits of exponent have these whole. */
+static double p_fp4(size_t i)
+{
+    const size_t m = i % 15;
+
+    if (i % 256 == 0) return 64;
+    return m == 0 ? 0 : m < 8 ? ldexp(1, (int)m - 1) : -ldexp(1, (int)m - 8);
+}
+
 /* The common part of element i. */
 static double p_of(const sample *s, size_t i)
 {
@@ -55,6 +64,7 @@ static double p_of(const sample *s, size_t i)
     if (s->sparse && (i % s->sparse || i / s->sparse >= s->kept)) return 0;
     if (is_codec(s, "int8"))
         return i % 256 == 0 ? 127 : (double)(i % 255) - 127;
+    if (is_codec(s, "fp4")) return p_fp4(i);
     if (is_codec(s, "powersgd")) return 1 + (double)(i % 2);
     if (s->k->op == TAC_PROD) return (double)(i % 3);
     if (t == TAC_U8) return (double)(i % 4);

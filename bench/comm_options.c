@@ -43,7 +43,7 @@ const tac_option tac__comm_table[] = {
      "caller|thread", NULL},
     {"wire", TAC_OPT_STR, "fp32", NULL,
      "What travels instead of f32 elements; codecs take options after a comma.",
-     AT(wire), 0, 0, "fp32|fp16|bf16|int8|topk:F|powersgd:R", NULL},
+     AT(wire), 0, 0, "fp32|fp16|bf16|int8|fp4|topk:F|powersgd:R", NULL},
     {"algorithm", TAC_OPT_STR, NULL, NULL,
      "One algorithm for everything (tacit_info lists them).", AT(algorithm), 0,
      0, "NAME", NULL},

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "comm_bench.h"
-#include "svg.h"
+#include "tacit/svg.h"
 
 enum { LINES = 6, NAME = 128 };
 
@@ -31,9 +31,9 @@ typedef struct drawing {
     const tac__comm_bench *b;
     double *numbers; /* x and y of all series, one after the other */
     size_t used;
-    tac__series *series;
+    tac_svg_series *series;
     size_t n_series;
-    tac__panel *panels;
+    tac_svg_panel *panels;
     char (*titles)[2][NAME];
     size_t n_panels;
 } drawing;
@@ -61,14 +61,18 @@ static void add_line(drawing *d, const tac__case *k, const line *l)
     }
     if (!points) return;
     d->used += 2 * n;
-    d->series[d->n_series++] =
-        (tac__series){l->name, points, x, y, l->colour, l->dashed};
+    d->series[d->n_series++] = (tac_svg_series){.name = l->name,
+                                                .n = points,
+                                                .x = x,
+                                                .y = y,
+                                                .colour = l->colour,
+                                                .dashed = l->dashed};
 }
 
 static void add_panel(drawing *d, const tac__case *k)
 {
     char(*title)[NAME] = d->titles[d->n_panels];
-    tac__panel *p = &d->panels[d->n_panels++];
+    tac_svg_panel *p = &d->panels[d->n_panels++];
     const size_t first = d->n_series;
     snprintf(title[0], NAME, "%s %s %s, %d ranks%s", tac_coll_name(k->coll),
              tac_dtype_name(k->dtype), tac_op_name(k->op), d->b->group.size,
@@ -78,12 +82,15 @@ static void add_panel(drawing *d, const tac__case *k)
              tac_comm_hosts(d->b->comm) == 1 ? "" : "s", d->b->opt->wire,
              d->b->opt->memory);
     for (int i = 0; i < LINES; i++) add_line(d, k, &lines[i]);
-    *p = (tac__panel){title[0],
-                      title[1],
-                      {"size (bytes)", 1, TAC__UNIT_BYTES},
-                      {"time, median of the slowest rank", 1, TAC__UNIT_US},
-                      d->series + first,
-                      d->n_series - first};
+    *p = (tac_svg_panel){
+        .title = title[0],
+        .subtitle = title[1],
+        .x = {.label = "size (bytes)", .log = 1, .unit = TAC_SVG_UNIT_BYTES},
+        .y = {.label = "time, median of the slowest rank",
+              .log = 1,
+              .unit = TAC_SVG_UNIT_US},
+        .series = d->series + first,
+        .n = d->n_series - first};
 }
 
 static void add_panels(drawing *d)
@@ -117,7 +124,7 @@ static int write_drawing(const drawing *d, const char *path)
 {
     FILE *f = fopen(path, "w");
     if (!f) return -1;
-    int rc = tac__svg_write(f, d->panels, d->n_panels);
+    int rc = tac_svg_write(f, d->panels, d->n_panels);
     if (fclose(f) != 0) rc = -1;
     return rc;
 }

@@ -3,8 +3,10 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine_bench.h"
+#include "tacit/autocast.h"
 #include "tacit/options_ini.h"
 
 static const char summary[] =
@@ -16,7 +18,10 @@ static const char epilogue[] =
     "Examples:\n"
     "  engine_bench                                the cnn, batch 128\n"
     "  engine_bench --model mlp --batch 64 --threads 1 --json out.json\n"
-    "  engine_bench --ops\n"
+    "  engine_bench --model mlp:2048,2048 --batch 256 --precision "
+    "fp32,bf16,fp16\n"
+    "  engine_bench --ops --precision bf16\n"
+    "  engine_bench --optimizers --json optimizers.json\n"
     "\n"
     "TACIT_ISA=ref|avx2|avx512|onednn forces kernels.\n"
     "Exit codes: 0 ok, 1 run-time failure, 2 usage or configuration.\n";
@@ -26,15 +31,23 @@ static const char epilogue[] =
 static const tac_option table[] = {
     {"ops", TAC_OPT_BOOL, "false", NULL, "Measure kernels instead of a model.",
      AT(ops), 0, 0, NULL, "What"},
+    {"optimizers", TAC_OPT_BOOL, "false", NULL,
+     "Measure the optimizers: memory, and time of a pass.", AT(optimizers), 0,
+     0, NULL, NULL},
+    {"small", TAC_OPT_BOOL, "false", NULL,
+     "Leave out the shape of 124 million parameters.", AT(small), 0, 0, NULL,
+     NULL},
     {"model", TAC_OPT_STR, "cnn", NULL, "The model.", AT(model), 0, 0,
      "mlp[:H1,H2,...]|cnn", NULL},
     {"batch", TAC_OPT_INT, "128", "samples", "Samples a step.", AT(batch), 1,
      1e6, NULL, NULL},
-    {"precision", TAC_OPT_ENUM, "fp32", NULL, "Type of the computation.",
-     AT(precision), 0, 0, "fp32", NULL},
+    {"precision", TAC_OPT_STR, "fp32", NULL,
+     "What products are computed in; several, with commas, are measured in "
+     "turns and compared.",
+     AT(precision), 0, 0, "fp32|fp16|bf16,...", NULL},
     {"optimizer", TAC_OPT_ENUM, "sgd", NULL,
      "The update of a step; sgd has momentum 0.9.", AT(optimizer), 0, 0,
-     "sgd|adamw", NULL},
+     "sgd|adamw|adafactor|adamw8bit", NULL},
     {"threads", TAC_OPT_INT, "0", "threads",
      "Threads of the pool; 0: the CPUs that this process may use.", AT(threads),
      0, 4096, NULL, "How"},
@@ -66,10 +79,33 @@ static tac_status read_options(tac_context *ctx, tac_options *o, int argc,
     return TAC_OK;
 }
 
+tac_status tac__bench_precisions(tac__bench *b, char *text,
+                                 const char *names[TAC__PRECISIONS], size_t *n)
+{
+    char *rest = NULL;
+    tac_dtype type;
+    *n = 0;
+    for (char *name = strtok_r(text, ",", &rest); name;
+         name = strtok_r(NULL, ",", &rest)) {
+        if (*n == TAC__PRECISIONS)
+            return tac_fail(b->ctx, TAC_ERR_ARG,
+                            "more than %d precisions; leave some out",
+                            TAC__PRECISIONS);
+        TAC_TRY(tac_precision_parse(b->ctx, name, &type));
+        names[(*n)++] = name;
+    }
+    if (*n > 0) return TAC_OK;
+    return tac_fail(b->ctx, TAC_ERR_ARG,
+                    "no precision; give fp32, fp16, bf16, or several of them "
+                    "with commas");
+}
+
 static tac_status measure(tac__bench *b)
 {
     tac_json_begin_object(b->json, NULL);
-    TAC_TRY(b->opt->ops ? tac__bench_ops(b) : tac__bench_model(b));
+    TAC_TRY(b->opt->optimizers ? tac__bench_optimizers(b)
+            : b->opt->ops      ? tac__bench_ops(b)
+                               : tac__bench_model(b));
     tac_json_end_object(b->json);
     if (!b->opt->json) return TAC_OK;
     const tac_status s = tac_json_write_file(b->json, b->opt->json);

@@ -18,7 +18,14 @@
 #include <dnnl.h>
 #endif
 
-enum { SIZES = 3, METHODS = 2, LARGEST = 2048, PAUSE_NS = 60 * 1000 * 1000 };
+enum {
+    SIZES = 3,
+    METHODS = 2,
+    BF16 = METHODS,
+    SERIES = METHODS + 1,
+    LARGEST = 2048,
+    PAUSE_NS = 60 * 1000 * 1000
+};
 
 static const size_t sizes[SIZES] = {512, 1024, 2048};
 static const char *const methods[METHODS] = {"our pool", "oneDNN's team"};
@@ -26,9 +33,10 @@ static const char *const methods[METHODS] = {"our pool", "oneDNN's team"};
 struct tac__peak_meter {
     tac__bench *b;
     float *a, *w, *c;
+    void *a16, *w16, *c16; /* bf16; NULL: not measured */
     size_t rounds, done;
-    size_t n;                        /* of the product being timed */
-    double *seconds[SIZES][METHODS]; /* a median a round */
+    size_t n;                       /* of the product being timed */
+    double *seconds[SIZES][SERIES]; /* a median a round */
 };
 
 tac_status tac__bench_floats(tac__bench *b, size_t n, float scale, float **out)
@@ -45,23 +53,44 @@ tac_status tac__bench_floats(tac__bench *b, size_t n, float scale, float **out)
     return TAC_OK;
 }
 
+tac_status tac__bench_values(tac__bench *b, tac_dtype type, size_t n,
+                             float scale, void **out)
+{
+    const tac_device_ops *ops = tac_device_ops_of(b->dev);
+    float *wide = NULL;
+    TAC_TRY(tac__bench_floats(b, n, scale, &wide));
+    if (type == TAC_F32) {
+        *out = wide;
+        return TAC_OK;
+    }
+    tac_status s =
+        ops->alloc(tac_device_impl(b->dev), n * tac_dtype_size(type), out);
+    if (s >= 0) s = b->k->cast(&b->kc, n, TAC_F32, wide, type, *out, 0);
+    tac__bench_free(b, wide);
+    return s;
+}
+
 void tac__bench_free(tac__bench *b, void *p)
 {
     if (p) tac_device_ops_of(b->dev)->free(tac_device_impl(b->dev), p);
 }
 
-static tac_status make_matrices(tac__peak_meter *m)
+static tac_status make_matrices(tac__peak_meter *m, int bf16)
 {
     const size_t count = (size_t)LARGEST * LARGEST;
+    void **const halves[] = {&m->a16, &m->w16, &m->c16};
+    for (size_t i = 0; bf16 && i < 3; ++i)
+        TAC_TRY(tac__bench_values(m->b, TAC_BF16, count, 1, halves[i]));
     TAC_TRY(tac__bench_floats(m->b, count, 1, &m->a));
     TAC_TRY(tac__bench_floats(m->b, count, 1, &m->w));
     return tac__bench_floats(m->b, count, 1, &m->c);
 }
 
-tac_status tac__peak_create(tac__bench *b, size_t rounds, tac__peak_meter **out)
+tac_status tac__peak_create(tac__bench *b, size_t rounds, int bf16,
+                            tac__peak_meter **out)
 {
     tac__peak_meter *m = calloc(1, sizeof *m);
-    double *seconds = calloc(rounds * SIZES * METHODS, sizeof *seconds);
+    double *seconds = calloc(rounds * SIZES * SERIES, sizeof *seconds);
     if (!m || !seconds) {
         free(m);
         free(seconds);
@@ -70,9 +99,9 @@ tac_status tac__peak_create(tac__bench *b, size_t rounds, tac__peak_meter **out)
     m->b = b;
     m->rounds = rounds;
     for (size_t i = 0; i < SIZES; ++i)
-        for (size_t j = 0; j < METHODS; ++j)
-            m->seconds[i][j] = seconds + (i * METHODS + j) * rounds;
-    const tac_status s = make_matrices(m);
+        for (size_t j = 0; j < SERIES; ++j)
+            m->seconds[i][j] = seconds + (i * SERIES + j) * rounds;
+    const tac_status s = make_matrices(m, bf16);
     if (s < 0)
         tac__peak_destroy(m);
     else
@@ -86,6 +115,9 @@ void tac__peak_destroy(tac__peak_meter *m)
     tac__bench_free(m->b, m->a);
     tac__bench_free(m->b, m->w);
     tac__bench_free(m->b, m->c);
+    tac__bench_free(m->b, m->a16);
+    tac__bench_free(m->b, m->w16);
+    tac__bench_free(m->b, m->c16);
     free(m->seconds[0][0]);
     free(m);
 }
@@ -96,6 +128,14 @@ static tac_status pool_product(void *arg)
     tac__peak_meter *m = arg;
     return m->b->k->linear_backward_data(&m->b->kc, m->n, m->n, m->n, m->a,
                                          m->w, m->c, 0);
+}
+
+static tac_status bf16_product(void *arg)
+{
+    tac__peak_meter *m = arg;
+    return tac_device_kernels(m->b->dev, TAC_BF16)
+        ->linear_backward_data(&m->b->kc, m->n, m->n, m->n, m->a16, m->w16,
+                               m->c16, 0);
 }
 
 #ifdef TAC_HAVE_ONEDNN
@@ -144,24 +184,37 @@ tac_status tac__peak_round(tac__peak_meter *m)
         m->n = sizes[i];
         TAC_TRY(tac__time(pool_product, m, 0.02, seconds));
         TAC_TRY(time_team(m, &m->seconds[i][1][m->done]));
+        if (m->a16)
+            TAC_TRY(tac__time(bf16_product, m, 0.02,
+                              &m->seconds[i][BF16][m->done]));
         if (*seconds > 0.5) break; /* the reference: larger ones take minutes */
     }
     m->done++;
     return TAC_OK;
 }
 
+/* GFLOP/s of one size and method; 0: not measured. */
+static double rate_of(tac__peak_meter *m, size_t size, size_t method)
+{
+    const double s = tac__median(m->seconds[size][method], m->done);
+    const double n = (double)sizes[size];
+    return s > 0 ? 2 * n * n * n / s * 1e-9 : 0;
+}
+
 void tac__peak_result(tac__peak_meter *m, tac__peaks *out)
 {
-    out->gflops = 0;
-    for (size_t i = 0; i < SIZES; ++i)
+    out->gflops = out->bf16_gflops = 0;
+    for (size_t i = 0; i < SIZES; ++i) {
+        const double bf16 = rate_of(m, i, BF16);
+        if (bf16 > out->bf16_gflops) out->bf16_gflops = bf16;
         for (size_t j = 0; j < METHODS; ++j) {
-            const double s = tac__median(m->seconds[i][j], m->done);
-            const double n = (double)sizes[i];
-            if (s <= 0 || 2 * n * n * n / s <= out->gflops * 1e9) continue;
-            out->gflops = 2 * n * n * n / s * 1e-9;
+            const double rate = rate_of(m, i, j);
+            if (rate <= out->gflops) continue;
+            out->gflops = rate;
             out->n = sizes[i];
             out->method = methods[j];
         }
+    }
 }
 
 typedef struct arrays {
