@@ -311,7 +311,9 @@ static inline void alg_wire(env *e, const char *name, const tac__wire *wire,
                             size_t n, int in_place)
 {
     float *x = (void *)e->plain[0], *y = (void *)e->plain[1];
-    const double eps = wire == &tac__wire_int8 ? 1.0 / 127 : 0x1p-8;
+    const double eps = wire == &tac__wire_fp4    ? 1.0 / 3
+                       : wire == &tac__wire_int8 ? 1.0 / 127
+                                                 : 0x1p-8;
     double worst = 0, size = 0;
     char what[64];
     snprintf(what, sizeof what, "%s %s x %zu", name, wire->name, n);
@@ -347,9 +349,9 @@ static inline void alg_wires(env *e)
 {
     static const size_t counts[] = {0, 1, 255, 1025, 20011};
     const tac__wire *const wires[] = {&tac__wire_fp16, &tac__wire_bf16,
-                                      &tac__wire_int8};
+                                      &tac__wire_int8, &tac__wire_fp4};
     for (size_t a = 0; tac__algs[a]; a++)
-        for (int w = 0; w < 3; w++)
+        for (int w = 0; w < 4; w++)
             for (int k = 0; k < 5; k++)
                 if (alg_takes(e, tac__algs[a], wires[w], NULL))
                     alg_wire(e, tac__algs[a]->name, wires[w], counts[k], k % 2);

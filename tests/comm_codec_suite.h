@@ -653,13 +653,15 @@ static inline void codec_call(tac_comm *comm, tac_codec *c, float *x, int step)
 static const char *const stateful_specs[] = {
     "int8",
     "int8,stochastic,seed=9",
+    "fp4",
+    "fp4,stochastic,seed=9",
     "fp16,ef",
     "bf16,ef",
     "topk:0.05",
     "topk:0.05,min=20",
     "powersgd:2,start=0,min-rate=1",
     "powersgd:2,start=0,noef,min-rate=1"};
-enum { STATEFUL = 8 };
+enum { STATEFUL = 10 };
 
 static inline void suite_not_finite(tac_comm *comm, const char *spec)
 {
@@ -829,12 +831,16 @@ static inline uint64_t suite_codecs(tac_comm *comm)
         wire_codec(comm, "fp16", &tac__wire_fp16, 0);
         wire_codec(comm, "int8,noef", &tac__wire_int8, 0);
         wire_codec(comm, "int8", &tac__wire_int8, 1);
+        wire_codec(comm, "fp4,noef", &tac__wire_fp4, 0);
+        wire_codec(comm, "fp4", &tac__wire_fp4, 1);
         wire_codec(comm, "fp16,ef", &tac__wire_fp16, 1);
         wire_codec(comm, "bf16,ef", &tac__wire_bf16, 1);
         suite_topk(comm);
         suite_powersgd(comm);
         suite_owed(comm, "int8");
         suite_owed(comm, "int8,stochastic");
+        suite_owed(comm, "fp4");
+        suite_owed(comm, "fp4,stochastic");
         suite_owed(comm, "fp16,ef");
         suite_owed(comm, "topk:0.02");
         for (int k = 0; k < STATEFUL; k++) {

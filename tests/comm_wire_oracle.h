@@ -53,6 +53,24 @@ static inline double oracle_int8(float x, float scale)
     return (q > 127 ? 127 : q < -127 ? -127 : q) * (double)scale;
 }
 
+/* The nearest of 0 and the powers of two from 2^-6 to 1; ties go up. */
+static inline double oracle_fp4(float x, float scale)
+{
+    if (!(scale > 0)) return scale; /* 0, or NaN */
+    const double v = fabs((double)(x / scale));
+    double best = 0;
+    for (int k = -6; k <= 0; k++)
+        if (fabs(v - ldexp(1, k)) <= fabs(v - best)) best = ldexp(1, k);
+    return (float)((x < 0 ? -best : best) * (double)scale);
+}
+
+static inline float scale_fp4(const float *block, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        if (!isfinite(block[k])) return NAN;
+    return (float)largest(block, n);
+}
+
 /* y[i]: what the receiver of x[0..n) gets. */
 static inline void wire_oracle(const tac__wire *w, const float *x, float *y,
                                size_t n)
@@ -60,12 +78,15 @@ static inline void wire_oracle(const tac__wire *w, const float *x, float *y,
     for (size_t at = 0; at < n; at += w->block) {
         const size_t m = n - at < w->block ? n - at : w->block;
         const double s16 = w == &tac__wire_fp16 ? scale_fp16(x + at, m) : 1;
+        const float s4 = w == &tac__wire_fp4 ? scale_fp4(x + at, m) : 1;
         const float s8 = w == &tac__wire_int8 ? scale_int8(x + at, m) : 1;
         for (size_t i = at; i < at + m; i++)
             if (w == &tac__wire_bf16)
                 y[i] = (float)rounded(x[i], 8, -133);
             else if (w == &tac__wire_fp16)
                 y[i] = (float)(rounded((double)x[i] / s16, 11, -24) * s16);
+            else if (w == &tac__wire_fp4)
+                y[i] = (float)oracle_fp4(x[i], s4);
             else
                 y[i] = (float)oracle_int8(x[i], s8);
     }

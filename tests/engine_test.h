@@ -11,6 +11,7 @@
 #include "tacit/arena.h"
 #include "tacit/context.h"
 #include "tacit/device.h"
+#include "tacit/half.h"
 #include "tacit/ops.h"
 #include "tacit/params.h"
 #include "tacit/rng.h"
@@ -73,16 +74,22 @@ static inline double eng_value(uint64_t seed, uint64_t id, uint64_t i)
 
 static inline double eng_get(tac_dtype t, const void *p, size_t i)
 {
-    return t == TAC_F64 ? ((const double *)p)[i]
-                        : (double)((const float *)p)[i];
+    switch (t) {
+    case TAC_F64: return ((const double *)p)[i];
+    case TAC_F16: return (double)tac_f16_to_f32(((const uint16_t *)p)[i]);
+    case TAC_BF16: return (double)tac_bf16_to_f32(((const uint16_t *)p)[i]);
+    default: return (double)((const float *)p)[i];
+    }
 }
 
 static inline void eng_set(tac_dtype t, void *p, size_t i, double v)
 {
-    if (t == TAC_F64)
-        ((double *)p)[i] = v;
-    else
-        ((float *)p)[i] = (float)v;
+    switch (t) {
+    case TAC_F64: ((double *)p)[i] = v; break;
+    case TAC_F16: ((uint16_t *)p)[i] = tac_f32_to_f16((float)v); break;
+    case TAC_BF16: ((uint16_t *)p)[i] = tac_f32_to_bf16((float)v); break;
+    default: ((float *)p)[i] = (float)v;
+    }
 }
 
 static inline void eng_fill(tac_dtype t, void *p, size_t n, uint64_t seed,
@@ -102,7 +109,7 @@ static inline tac_status eng_count_alloc(void *arg, size_t bytes, void **out)
 
     if (posix_memalign(out, 64, bytes > 0 ? bytes : 64) != 0)
         return TAC_ERR_NOMEM;
-    memset(*out, 0xff, bytes); /* not-a-numbers in f32 and f64 */
+    memset(*out, 0xff, bytes); /* not-a-numbers in all float types */
     c->allocs += 1;
     c->bytes += bytes;
     return TAC_OK;

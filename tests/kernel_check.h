@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tac_check.h"
+#include "tacit/half.h"
 #include "tacit/kernels.h"
 
 enum { GUARD = 64 };
@@ -46,33 +47,66 @@ static inline void guarded_free(void *array)
     free(p);
 }
 
-/* The same numbers as float (what is tested) and double (the oracle's), and
- * their magnitudes, from which the oracle makes the error allowed. */
+/* The same numbers as f32, f16 or bf16 (what is tested) and double (the
+ * oracle's), and their magnitudes, from which the oracle makes the error
+ * allowed. f is the tested array if that is f32, else NULL. */
 typedef struct triple {
+    tac_dtype type;
     size_t n;
+    void *t;
     float *f;
     double *d, *mag;
 } triple;
 
-static inline triple triple_make(size_t n)
+static inline triple triple_make_as(tac_dtype type, size_t n)
 {
-    triple t = {n, guarded(n * sizeof(float)), guarded(n * sizeof(double)),
-                guarded(n * sizeof(double))};
+    triple t = {.type = type,
+                .n = n,
+                .t = guarded(n * tac_dtype_size(type)),
+                .d = guarded(n * sizeof(double)),
+                .mag = guarded(n * sizeof(double))};
+    if (type == TAC_F32) t.f = t.t;
     return t;
 }
 
+static inline triple triple_make(size_t n)
+{
+    return triple_make_as(TAC_F32, n);
+}
+
+static inline float half_value(tac_dtype type, uint16_t bits)
+{
+    return type == TAC_F16 ? tac_f16_to_f32(bits) : tac_bf16_to_f32(bits);
+}
+
+/* The tested value. */
+static inline float triple_get(const triple *t, size_t i)
+{
+    return t->f ? t->f[i] : half_value(t->type, ((const uint16_t *)t->t)[i]);
+}
+
+/* Rounded to the tested type, for the oracle too. */
 static inline void triple_set(triple *t, size_t i, float x)
 {
-    t->f[i] = x;
-    t->d[i] = (double)x;
-    t->mag[i] = fabs((double)x);
+    if (t->f)
+        t->f[i] = x;
+    else
+        ((uint16_t *)t->t)[i] =
+            t->type == TAC_F16 ? tac_f32_to_f16(x) : tac_f32_to_bf16(x);
+    t->d[i] = (double)triple_get(t, i);
+    t->mag[i] = fabs(t->d[i]);
+}
+
+static inline triple triple_poison_as(tac_dtype type, size_t n)
+{
+    triple t = triple_make_as(type, n);
+    for (size_t i = 0; i < n; ++i) triple_set(&t, i, NAN);
+    return t;
 }
 
 static inline triple triple_poison(size_t n)
 {
-    triple t = triple_make(n);
-    for (size_t i = 0; i < n; ++i) triple_set(&t, i, NAN);
-    return t;
+    return triple_poison_as(TAC_F32, n);
 }
 
 /* Splitmix64: cheap, as sanitizer builds fill many arrays. In [-1, 1). */
@@ -84,17 +118,22 @@ static inline float random_unit(uint64_t stream, uint64_t i)
     return (float)((z ^ z >> 31) >> 40) * 0x1p-23f - 1;
 }
 
-static inline triple triple_random(size_t n, uint64_t stream)
+static inline triple triple_random_as(tac_dtype type, size_t n, uint64_t stream)
 {
-    triple t = triple_make(n);
+    triple t = triple_make_as(type, n);
     for (size_t i = 0; i < n; ++i) triple_set(&t, i, random_unit(stream, i));
     return t;
 }
 
-/* -2 to 2 in steps of 1: full of ties and zeros. */
-static inline triple triple_coarse(size_t n, uint64_t stream)
+static inline triple triple_random(size_t n, uint64_t stream)
 {
-    triple t = triple_make(n);
+    return triple_random_as(TAC_F32, n, stream);
+}
+
+/* -2 to 2 in steps of 1: full of ties and zeros. */
+static inline triple triple_coarse_as(tac_dtype type, size_t n, uint64_t stream)
+{
+    triple t = triple_make_as(type, n);
     for (size_t i = 0; i < n; ++i)
         triple_set(&t, i, rintf(2 * random_unit(stream, i)));
     return t;
@@ -102,7 +141,7 @@ static inline triple triple_coarse(size_t n, uint64_t stream)
 
 static inline void triple_free(triple *t)
 {
-    guarded_free(t->f);
+    guarded_free(t->t);
     guarded_free(t->d);
     guarded_free(t->mag);
 }
@@ -112,21 +151,65 @@ static inline void triple_free_all(triple *ts, size_t count)
     for (size_t i = 0; i < count; ++i) triple_free(&ts[i]);
 }
 
+/* Is `bits` what some value from low to high becomes, rounded to nearest, ties
+ * to even? By the definition: the values that become `bits` reach to halfway to
+ * both neighbours. */
+static inline int half_rounds_to(tac_dtype type, uint16_t bits, double low,
+                                 double high)
+{
+    const uint16_t a = bits & 0x7fff, top = type == TAC_F16 ? 0x7c00 : 0x7f80;
+    const double x = (double)half_value(type, a);
+    const double below = a ? (double)half_value(type, (uint16_t)(a - 1)) : 0;
+    const double before =
+        a > 1 ? (double)half_value(type, (uint16_t)(a - 2)) : 0;
+    if (bits & 0x8000) { /* mirrored */
+        const double swap = -low;
+        low = -high;
+        high = swap;
+    }
+    if (a > top) return 0;
+    if (a == top) return high >= below + (below - before) / 2;
+    const double above = a + 1 < top
+                             ? (double)half_value(type, (uint16_t)(a + 1))
+                             : x + (x - below);
+    const double least = a ? (x + below) / 2 : -(above / 2);
+    const double most = (x + above) / 2;
+    const int even = (a & 1) == 0;
+    return even ? high >= least && low <= most : high > least && low < most;
+}
+
+static inline int triple_is_near(const triple *t, size_t i, double tol)
+{
+    const double got = (double)triple_get(t, i), want = t->d[i];
+    const double allowed = tol > 0 ? tol * t->mag[i] + 1e-37 : 0;
+    if (isnan(got) || isnan(want)) return isnan(got) && isnan(want);
+    if (t->f) return fabs(got - want) <= allowed || got == want;
+    return half_rounds_to(t->type, ((const uint16_t *)t->t)[i], want - allowed,
+                          want + allowed);
+}
+
 /* |f - d| <= tol * mag everywhere, where d and mag are the oracle's; tol 0:
- * equal, whatever mag is. */
+ * equal, whatever mag is. In 16 bits: one rounding of a number as near as that;
+ * tol 0: the rounded d. */
 static inline int triple_near(const triple *t, double tol, const char *what)
 {
     for (size_t i = 0; i < t->n; ++i) {
-        const double got = (double)t->f[i], want = t->d[i];
-        const double allowed = tol > 0 ? tol * t->mag[i] + 1e-37 : 0;
-        if (fabs(got - want) <= allowed) continue;
-        if (isnan(got) && isnan(want)) continue;
+        if (triple_is_near(t, i, tol)) continue;
         return CHECK_MSG(0,
-                         "%s: element %zu of %zu is %.9g, not %.9g (%.3g "
+                         "%s: element %zu of %zu is %.9g, not %.9g (%s, %.3g "
                          "allowed)",
-                         what, i, t->n, got, want, allowed);
+                         what, i, t->n, (double)triple_get(t, i), t->d[i],
+                         tac_dtype_name(t->type), tol * t->mag[i]);
     }
     return CHECK(1);
+}
+
+static inline int triple_same(const triple *a, const triple *b,
+                              const char *what)
+{
+    const size_t bytes = a->n * tac_dtype_size(a->type);
+    const int same = bytes == 0 || memcmp(a->t, b->t, bytes) == 0;
+    return CHECK_MSG(same, "%s: two runs differ", what);
 }
 
 static inline int same_bits(const float *a, const float *b, size_t n,

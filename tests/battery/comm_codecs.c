@@ -56,6 +56,9 @@ static void check_specs(void)
     check_spec(ctx, "int8,noef,start=3", "int8,noef,start=3");
     check_spec(ctx, "int8,seed=7,stochastic",
                "int8,ef,stochastic,seed=7,start=0");
+    check_spec(ctx, "fp4", "fp4,ef,start=0");
+    check_spec(ctx, "fp4,stochastic,noef",
+               "fp4,noef,stochastic,seed=0,start=0");
     check_spec(ctx, "topk:0.01", "topk:0.01,ef,min=1,warmup=0,start=0");
     check_spec(ctx, "topk:1,noef,warmup=9,min=1024",
                "topk:1,noef,min=1024,warmup=9,start=0");
@@ -279,6 +282,8 @@ static void bytes(tac_comm *comm, void *arg)
     wire_bytes(comm, "bf16", 3001, 6002);
     wire_bytes(comm, "int8", 3000, 3000 + 4 * 12);
     wire_bytes(comm, "int8,noef", 1, 5);
+    wire_bytes(comm, "fp4", 3000, 1500 + 4 * 12);
+    wire_bytes(comm, "fp4,noef", 7, 4 + 4);
     wire_bytes(comm, "topk:0.01", 3000, 8 * 30);
     wire_bytes(comm, "topk:0.01", 3, 8);
     wire_bytes(comm, "topk:0.29", 100, 8 * 29);

@@ -14,7 +14,8 @@ enum { MOST = 2600, KINDS = 10 };
 #define BIGGEST WIRE_BIGGEST
 
 static const tac__wire *const wires[] = {&tac__wire_fp16, &tac__wire_bf16,
-                                         &tac__wire_int8};
+                                         &tac__wire_int8, &tac__wire_fp4};
+enum { WIRES = 4 };
 
 /* ---- inputs ---------------------------------------------------------------
  */
@@ -127,10 +128,10 @@ static void check_length(const tac__codec_kernels *k, size_t n, int kind)
 {
     float x[MOST];
     for (size_t i = 0; i < n; i++) x[i] = input(kind, i);
-    for (size_t w = 0; w < 3; w++) {
+    for (size_t w = 0; w < WIRES; w++) {
         check_bytes(wires[w], k, x, n, 0, kind);
         check_decode(wires[w], k, x, n, kind);
-        if (w == 2 && kind != 5 && kind != 6)
+        if (w >= 2 && kind != 5 && kind != 6)
             check_bytes(wires[w], k, x, n, 12345, kind);
     }
 }
@@ -211,6 +212,16 @@ static void check_promises(void)
     CHECK_EQ(tac__wire_bf16.bytes(1025), 2050);
     CHECK_EQ(tac__wire_int8.bytes(256), 260);
     CHECK_EQ(tac__wire_int8.bytes(257), 265);
+    CHECK_EQ(tac__wire_fp4.bytes(0), 0);
+    CHECK_EQ(tac__wire_fp4.bytes(1), 5);
+    CHECK_EQ(tac__wire_fp4.bytes(256), 132);
+    CHECK_EQ(tac__wire_fp4.bytes(257), 137);
+    CHECK_EQ_F64(through(&tac__wire_fp4, -0.5f, 2.0f), -0.5);
+    CHECK_EQ_F64(through(&tac__wire_fp4, 1.5f, 2.0f), 2.0); /* a tie */
+    CHECK_EQ_F64(through(&tac__wire_fp4, 0x1p-6f, 1.0f), 0x1p-6);
+    CHECK_EQ_F64(through(&tac__wire_fp4, 0x1p-7f, 1.0f), 0x1p-6);
+    CHECK_EQ_F64(through(&tac__wire_fp4, 0x1.fp-8f, 1.0f), 0);
+    CHECK_EQ_F64(through(&tac__wire_fp4, BIGGEST, 1.0f), BIGGEST);
 }
 
 /* Keys as a request makes them: mixed. */
@@ -222,7 +233,7 @@ static uint64_t scrambled(uint64_t x)
 }
 
 /* The mean over many keys is x: 4 standard errors of a uniform error. */
-static void check_unbiased(const tac__codec_kernels *k)
+static void check_unbiased(const tac__codec_kernels *k, const tac__wire *w)
 {
     enum { N = 256, KEYS = 4000 };
     static float x[N], y[N];
@@ -231,13 +242,17 @@ static void check_unbiased(const tac__codec_kernels *k)
     memset(sum, 0, sizeof sum);
     for (size_t i = 0; i < N; i++) x[i] = i ? 0.37f * normal(30, i) : 5.0f;
     for (uint64_t key = 1; key <= KEYS; key++) {
-        tac__wire_int8.encode(k, msg, N, 0, x, N, scrambled(key), 0);
-        tac__wire_int8.decode(k, msg, N, 0, y, N);
+        w->encode(k, msg, N, 0, x, N, scrambled(key), 0);
+        w->decode(k, msg, N, 0, y, N);
         for (size_t i = 0; i < N; i++) sum[i] += (double)y[i];
     }
-    const double step = 5.0 / 127;
     int far = 0;
     for (size_t i = 0; i < N; i++) {
+        /* fp4's steps are at most as long as the element */
+        const double least = 5.0 / 64, size = fabs((double)x[i]);
+        const double step = w == &tac__wire_int8 ? 5.0 / 127
+                            : size > least       ? size
+                                                 : least;
         const double error = fabs(sum[i] / KEYS - (double)x[i]);
         far += error > 4 * 0.5 * step / sqrt(KEYS) + 1e-6;
     }
@@ -256,7 +271,8 @@ int main(void)
         available++;
         check_table(k);
         check_plain(k);
-        check_unbiased(k);
+        check_unbiased(k, &tac__wire_int8);
+        check_unbiased(k, &tac__wire_fp4);
     }
     CHECK(available > 0);
     check_promises();

@@ -47,7 +47,7 @@ static void probe_destroy(void *impl)
 }
 
 static const tac_dataset_ops probe_ops = {sizeof(tac_dataset_ops), "probe",
-                                          probe_gather, probe_destroy};
+                                          probe_gather, probe_destroy, NULL};
 
 /* A loader with all it needs. */
 typedef struct rig {

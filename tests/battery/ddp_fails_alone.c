@@ -51,7 +51,8 @@ typedef struct job {
 
 static tac_dataset *open_images(tac_context *ctx, images *im)
 {
-    static const tac_dataset_ops ops = {sizeof ops, "images", gather, NULL};
+    static const tac_dataset_ops ops = {sizeof ops, "images", gather, NULL,
+                                        NULL};
     const tac_dataset_info info = {SAMPLES, 28, 28, 1, 10};
     tac_dataset *set = NULL;
     CHECK_OK(tac_dataset_create(ctx, &ops, im, &info, &set));

@@ -35,7 +35,7 @@
 /* Sanitizers look at the threads, not at the numbers: fewer steps will do. */
 enum {
     MAX_RANKS = 8,
-    GLOBAL_BATCH = 64,
+    GLOBAL_BATCH = SANITIZED ? 16 : 64,
     CNN_STEPS = SANITIZED ? 1 : 10,
     MLP_STEPS = SANITIZED ? 6 : 50,
     BITS_STEPS = SANITIZED ? 3 : 12
@@ -71,7 +71,7 @@ static tac_train_config configure(const trial *t)
     c.model = t->model;
     c.optimizer = t->optimizer;
     c.lr = t->lr;
-    c.momentum = t->momentum;
+    if (!strcmp(t->optimizer, "sgd")) c.momentum = t->momentum;
     c.schedule = "constant";
     c.dropout = t->dropout;
     c.accumulate = t->accumulate;
@@ -144,7 +144,7 @@ static void keep_parameters(trial *t, tac_replica *r)
 static void finish(const worker *w, tac_replica *r, tac_loader *val)
 {
     trial *t = w->t;
-    tac_metrics m = {0, 0, 0};
+    tac_metrics m = TAC_METRICS_INIT;
     tac_reducer_stats stats;
 
     CHECK_OK(tac_replica_verify_equal(r));
@@ -308,7 +308,7 @@ static const trial sgd = {.model = "cnn",
                           .momentum = 0.9,
                           .bucket_mb = 1,
                           .accumulate = 1,
-                          .samples = 64 * 17,
+                          .samples = GLOBAL_BATCH * 17,
                           .seed = 42,
                           .allowed = 1e-5};
 
@@ -350,7 +350,7 @@ int main(int argc, char **argv)
     compare_worlds(dropout, "mlp with dropout, sgd");
     accumulate = mlp;
     accumulate.accumulate = 2;
-    accumulate.samples = 64 * 16;
+    accumulate.samples = GLOBAL_BATCH * 16;
     compare_worlds(accumulate, "mlp, two micro-steps, sgd");
     mlp.steps = BITS_STEPS;
     compare_bits(mlp);

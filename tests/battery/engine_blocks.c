@@ -3,9 +3,10 @@
  * A program is a list of operations on values of shape (n,4,4,c), each on
  * earlier values; blocks are ranges of it, in one another as they like. Run
  * again in backward or not, loss and gradients must have the same bits, and a
- * dry step must know the memory. */
-#include "engine_test.h"
-#include "tac_check.h"
+ * dry step must know the memory. In f32, and in regions of autocast, in which
+ * single operations have regions of their own; there 16-bit weights may be
+ * kept, cast each time or made beforehand, with the same bits. */
+#include "engine_mixed.h"
 #include "tape_impl.h"
 
 enum {
@@ -28,6 +29,7 @@ typedef struct op {
     size_t a, b;  /* values */
     int from, to; /* kinds of widths */
     tac_act act;
+    int region; /* of its own, in mixed precision */
 } op;
 
 typedef struct program program;
@@ -146,8 +148,8 @@ static size_t param_of(const op *o, int bias)
     return kind_at + 2 * (size_t)(o->from * CHANNELS + o->to) + (size_t)bias;
 }
 
-static tac_status run_op(tac_tape *t, const op *o, tac_tensor **v,
-                         tac_tensor **y)
+static tac_status apply_op(tac_tape *t, const op *o, tac_tensor **v,
+                           tac_tensor **y)
 {
     tac_tensor *w = tac_tape_param(t, param_of(o, 0));
     tac_tensor *b = tac_tape_param(t, param_of(o, 1));
@@ -163,6 +165,26 @@ static tac_status run_op(tac_tape *t, const op *o, tac_tensor **v,
     case KINDS: break;
     }
     return TAC_ERR_INTERNAL;
+}
+
+/* Within a region, some operations are in another one: of either type, or of
+ * f32 alone. */
+static tac_status run_op(tac_tape *t, const op *o, tac_tensor **v,
+                         tac_tensor **y)
+{
+    const tac_tape_autocast *on = tac_tape_get_autocast(t);
+
+    if (on == NULL || o->region == 0) return apply_op(t, o, v, y);
+    const tac_tape_autocast outer = *on;
+    tac_tape_autocast own = outer;
+    if (o->region == 3) own.rule = mix_all_f32;
+    if (o->region < 3 && own.low != mix_lows[o->region - 1]) {
+        own.low = mix_lows[o->region - 1];
+        own.weights = NULL;
+    }
+    TAC_TRY(tac_tape_set_autocast(t, &own));
+    TAC_TRY(apply_op(t, o, v, y));
+    return tac_tape_set_autocast(t, &outer);
 }
 
 static tac_status run_range(tac_tape *t, const program *p, size_t begin,
@@ -221,6 +243,7 @@ typedef struct rig {
     int32_t labels[BATCH];
     tac_tensor *input;
     double loss;
+    tac_tape_autocast region; /* low F32: none */
 } rig;
 
 static const tac_tape_step dry = {.flags = TAC_TAPE_DRY};
@@ -237,6 +260,7 @@ static tac_status run(rig *r, const program *p, const tac_tape_step *step)
     TAC_TRY(tac_tape_input(t, "x", tac_tape_dtype(t), 4,
                            (size_t[4]){BATCH, 4, 4, c}, r->x, 1, &r->input));
     v[0] = r->input;
+    if (r->region.low != TAC_F32) TAC_TRY(tac_tape_set_autocast(t, &r->region));
     TAC_TRY(run_range(t, p, 0, p->n, 0, v));
     TAC_TRY(tac_op_flatten(t, v[p->n], &y));
     TAC_TRY(tac_tape_input(t, "head", tac_tape_dtype(t), 2,
@@ -245,6 +269,7 @@ static tac_status run(rig *r, const program *p, const tac_tape_step *step)
     TAC_TRY(tac_tape_input(t, "labels", TAC_I32, 1, (size_t[1]){BATCH},
                            r->labels, 0, &labels));
     TAC_TRY(tac_op_softmax_cross_entropy(t, y, labels, &out));
+    TAC_TRY(tac_tape_set_autocast(t, NULL));
     TAC_TRY(tac_tape_backward(t, out.loss, 1.0));
     r->loss = tac_tape_is_dry(t) ? 0 : *(double *)out.loss->data;
     return TAC_OK;
@@ -293,10 +318,12 @@ static void rig_close(rig *r)
 }
 
 /* The high-water mark of this program alone, and of its dry step. */
-static void check_memory(const program *p, int recompute, uint64_t seed)
+static void check_memory(const program *p, int recompute, uint64_t seed,
+                         const tac_tape_autocast *region)
 {
     rig *a = rig_open(TAC_F32, recompute), *b = rig_open(TAC_F32, recompute);
 
+    a->region = b->region = *region;
     CHECK_OK(run(a, p, &dry));
     CHECK_OK(run(b, p, &train));
     CHECK_MSG(tac_tape_high_water(a->w.tape) == tac_tape_high_water(b->w.tape),
@@ -315,7 +342,7 @@ static void compare(rig *a, rig *b, const program *p, uint64_t seed)
     const void *ga, *gb;
 
     if (!CHECK_OK(run(a, p, &train)) || !CHECK_OK(run(b, p, &train))) return;
-    CHECK_EQ_F64(a->loss, b->loss);
+    CHECK_EQ_MEM(&a->loss, &b->loss, sizeof a->loss);
     CHECK_MSG(memcmp(tac_params_grads(a->w.params),
                      tac_params_grads(b->w.params), bytes) == 0,
               "program %llu, %zu operations, %zu blocks: gradients differ",
@@ -326,6 +353,30 @@ static void compare(rig *a, rig *b, const program *p, uint64_t seed)
     if (ga != NULL && gb != NULL)
         CHECK_MSG(memcmp(ga, gb, used) == 0, "program %llu: dx differs",
                   (unsigned long long)seed);
+}
+
+/* --- in 16 bits --- */
+
+/* a keeps its casts and runs no block again; b does as it is told. */
+static void compare_mixed(rig *a, rig *b, program *p, uint64_t seed)
+{
+    const tac_dtype low = mix_lows[seed % 2];
+    const tac_tape_autocast none = {.low = TAC_F32};
+    dice d = {seed, 1000};
+    void *weights = seed % 3 == 0 ? mix_weights(b->w.params, low) : NULL;
+
+    for (size_t i = 0; i < p->n; ++i) {
+        const size_t k = roll(&d, 8);
+        p->ops[i].region = k < 4 ? (int)k : 0;
+    }
+    a->region = (tac_tape_autocast){sizeof none, low, mix_rule, 1, NULL};
+    b->region = a->region;
+    b->region.cache = seed % 3 != 2;
+    b->region.weights = weights;
+    compare(a, b, p, seed);
+    if (seed % 20 == 0) check_memory(p, (int)(seed / 20 % 2), seed, &b->region);
+    a->region = b->region = none;
+    free(weights);
 }
 
 /* --- the mask of a fused ReLU --- */
@@ -339,10 +390,10 @@ static void consumers_inside_and_outside(rig *a, rig *b)
 
     for (uint64_t i = 0; i < 8; ++i) {
         program p = {.n = 4, .n_blocks = 1};
-        p.ops[0] = (op){i < 4 ? CONV : LINEAR, 0, 0, 0, 0, TAC_ACT_RELU};
-        p.ops[1] = (op){kinds[i % 4][0], 1, 1, 0, 0, 0};
-        p.ops[2] = (op){kinds[i % 4][1], 1, 1, 0, 0, 0};
-        p.ops[3] = (op){ADD, 2, 3, 0, 0, 0};
+        p.ops[0] = (op){i < 4 ? CONV : LINEAR, 0, 0, 0, 0, TAC_ACT_RELU, 0};
+        p.ops[1] = (op){kinds[i % 4][0], 1, 1, 0, 0, 0, 0};
+        p.ops[2] = (op){kinds[i % 4][1], 1, 1, 0, 0, 0, 0};
+        p.ops[3] = (op){ADD, 2, 3, 0, 0, 0, 0};
         p.blocks[0] = (block){.p = &p, .begin = 0, .end = 2};
         CHECK(set_ends(&p, &p.blocks[0]));
         CHECK_EQ((long long)p.blocks[0].n_out, 2);
@@ -375,14 +426,14 @@ static void the_mask_is_applied_once(void)
     for (int i = 0; i < 4; ++i) {
         program p = {.n = 2};
         rig *r = rig_open(TAC_F32, 0);
-        tac_kernels k = *r->w.tape->k;
-        p.ops[0] = (op){CONV, 0, 0, 0, 0, TAC_ACT_RELU};
-        p.ops[1] = (op){i == 0 ? SCALE : POOL, 1, 1, 0, 0, 0};
-        if (i == 2) p.ops[p.n++] = (op){ADD, 1, 2, 0, 0, 0};
+        tac_kernels k = *r->w.tape->k[TAC_F32];
+        p.ops[0] = (op){CONV, 0, 0, 0, 0, TAC_ACT_RELU, 0};
+        p.ops[1] = (op){i == 0 ? SCALE : POOL, 1, 1, 0, 0, 0, 0};
+        if (i == 2) p.ops[p.n++] = (op){ADD, 1, 2, 0, 0, 0, 0};
         if (i == 3) p.ops[0].kind = LINEAR, p.ops[1].kind = DROPOUT;
         real_relu_backward = k.relu_backward;
         k.relu_backward = count_masks;
-        r->w.tape->k = &k;
+        r->w.tape->k[TAC_F32] = &k;
         masks = 0;
         CHECK_OK(run(r, &p, &train));
         CHECK_EQ(masks, want[i]);
@@ -392,6 +443,7 @@ static void the_mask_is_applied_once(void)
 
 int main(void)
 {
+    const tac_tape_autocast none = {.low = TAC_F32};
     rig *a = rig_open(TAC_F32, 0), *b = rig_open(TAC_F32, 1);
     size_t blocks = 0, operations = 0;
 
@@ -402,7 +454,8 @@ int main(void)
         make_ops(&p, &d);
         make_blocks(&p, &d, 0, p.n, 0);
         compare(a, b, &p, seed);
-        if (seed % 20 == 0) check_memory(&p, (int)(seed / 20 % 2), seed);
+        if (seed % 20 == 0) check_memory(&p, (int)(seed / 20 % 2), seed, &none);
+        if (seed % 2 == 0) compare_mixed(a, b, &p, seed / 2);
         blocks += p.n_blocks;
         operations += p.n;
     }

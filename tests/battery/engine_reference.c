@@ -267,7 +267,7 @@ static void test_softmax_xent(void)
                         1. / 3, 0, 0, 1},
              9, "probabilities");
     CHECK_EQ_MEM(correct, ((uint8_t[]){0, 1, 1, 0}), 4); /* a tie: the first */
-    ref.softmax_xent_backward(&kc, n, c, probs, labels, 0.5, dl);
+    ref.softmax_xent_backward(&kc, n, c, probs, labels, 0.5, NULL, dl);
     near_all(dl,
              (double[]){(exp(1) / z - 1) / 2, exp(2) / z / 2, exp(3) / z / 2,
                         -1. / 3, 1. / 6, 1. / 6, 0, 0, 0, 0, 0, 0},
@@ -278,7 +278,8 @@ static void test_softmax_xent(void)
 static void test_sgd(void)
 {
     const tac_step_scalars s = {.lr = 0.5f, .grad_scale = 4, .clip_coef = 0.5f};
-    tac_sgd_args a = {.momentum = 0.5f, .weight_decay = 0.25f, .first = 1};
+    tac_sgd_args a = {
+        .lr_scale = 1, .momentum = 0.5f, .weight_decay = 0.25f, .first = 1};
     double p = 1, g = 2, buf = (double)NAN;
     ref.sgd(&kc, 1, &a, &s, &p, &g, &buf); /* g 0.25 + 0.25 */
     CHECK_EQ_F64(buf, 0.5);
@@ -294,7 +295,8 @@ static void test_sgd(void)
 
 static void test_adamw(void)
 {
-    const tac_adamw_args a = {0.5f, 0.75f, 0.125f, 0.25f};
+    const tac_adamw_args a = {1, 0.5f, 0.75f, 0.125f, 0.25f,
+                              0, NULL, NULL,  TAC_F16};
     const tac_step_scalars s = {.lr = 0.5f,
                                 .grad_scale = 1,
                                 .clip_coef = 1,

@@ -49,12 +49,42 @@ run 0 "$bench" --model mlp:8 --batch 4 --steps 8 --threads 1 --seconds 0.001 \
     --optimizer adamw --quiet
 [ ! -s "$work/out" ] || fail "--quiet prints"
 
+echo "- optimizers"
+run 0 "$bench" --optimizers --small --threads 1 --seconds 0.001 \
+    --json "$work/o.json"
+has "$work/out" '^cnn *adamw8bit '
+for key in shape optimizer parameters state_bytes state_bytes_per_parameter \
+    state_bytes_per_matrix_parameter scratch_bytes resident_growth_bytes \
+    heap_growth_after_first_step_bytes pass_seconds pass_bytes pass_gb_per_s \
+    update_gb_per_s share_of_update; do
+    has "$work/o.json" "\"$key\":"
+done
+has "$work/o.json" '"parameters":421642'
+has "$work/o.json" '"optimizer":"adamw","parameters":421642,"state_bytes":33'
+
+echo "- precisions in turns"
+run 0 "$bench" --model mlp:8 --batch 4 --steps 8 --threads 1 --seconds 0.001 \
+    --precision fp32,fp16,bf16 --optimizer adamw --json "$work/p.json"
+has "$work/out" '^ratio  bf16 takes '
+has "$work/p.json" '"rows":\['
+for name in fp32 fp16 bf16; do
+    has "$work/p.json" "\"precision\":\"$name\""
+done
+has "$work/p.json" '"step_ratio":'
+run 0 "$bench" --model mlp:8 --batch 4 --steps 8 --threads 1 --seconds 0.001 \
+    --precision bf16 --json "$work/b.json"
+has "$work/b.json" '^{"model":"mlp:8","batch":4,"seq":null,"precision":"bf16"'
+
 echo "- kernels"
 run 0 "$bench" --ops --batch 2 --threads 2 --seconds 0.001 --json "$work/o.json"
 for name in linear_forward conv2d_backward_weights conv2d_pool_backward adamw; do
     has "$work/out" "^$name "
     has "$work/o.json" "\"op\":\"$name\""
 done
+run 0 "$bench" --ops --batch 2 --threads 2 --seconds 0.001 --precision bf16 \
+    --json "$work/h.json"
+has "$work/h.json" '"precision":"bf16"'
+has "$work/h.json" '"kernels":"half('
 
 echo "- a configuration file"
 printf '[bench]\nmodel = mlp:4\nbatch = 2\n' >"$work/a.ini"
@@ -67,6 +97,10 @@ has "$work/err" batch
 run 2 "$bench" --batch 0
 run 2 "$bench" --model transformer --steps 8
 has "$work/err" cnn
+run 2 "$bench" --precision fp32,fp8 --steps 8
+has "$work/err" bf16
+run 2 "$bench" --precision , --steps 8
+run 2 "$bench" --ops --precision fp32,bf16
 run 2 "$bench" --config "$work/missing.ini"
 run 2 env TACIT_ISA=mmx "$bench" --steps 8
 has "$work/err" avx512

@@ -33,6 +33,21 @@ want 2 "--json" "$train" --data synth:200 --model mlp:8 --steps 4 --json "$out/n
 grep -q '^epoch' "$out/log" && { echo "FAILED: it trained first"; failed=1; }
 want 2 "--trace" "$train" $tiny --trace "$out/none/t.json"
 want 2 "--run-dir is empty" "$train" $tiny --run-dir=
+# Steps are written as numbers are; 00 once divided by zero.
+want 2 "--save-every 00 is neither" "$train" $tiny --run-dir "$out/run" --save-every 00
+want 2 "--eval-every +3 is neither" "$train" $tiny --eval-every +3
+# The second run in a folder is told so, and the first is not disturbed.
+"$train" $tiny --steps 100000000 --run-dir "$out/run" --save-every 1000000 &
+first=$!
+for _ in $(seq 200); do [ -s "$out/run/metrics.jsonl" ] && break; sleep 0.05; done
+want 2 "another run is writing into the run folder $out/run" "$train" $tiny --run-dir "$out/run"
+kill -TERM $first
+wait $first
+[ $? -eq 75 ] || { echo "FAILED: the first run of a folder was disturbed"; failed=1; }
+want 0 "" "$train" $tiny --run-dir "$out/run"
+# Nothing was skipped but losses: a mean of none is nan, not -nan.
+want 0 "train loss nan" "$train" $tiny --no-quiet --precision fp16 --lr 1e6 --steps 60 --max-skips 0
+grep -q -e -nan "$out/log" && { echo "FAILED: -nan"; failed=1; }
 # Evaluation between two lines of metrics has losses to show.
 want 0 "train loss 2." "$train" --data synth:400 --model mlp:8 --steps 8 --eval-every 2 --log-every 1000
 grep -q nan "$out/log" && { echo "FAILED: nan"; failed=1; }

@@ -12,7 +12,7 @@
 typedef struct target {
     int deterministic, verbose;
     int64_t batch, offset;
-    double lr, clip, unset;
+    double lr, clip, unset, rate;
     uint64_t bucket, small;
     const char *data, *json, *model;
 } target;
@@ -29,6 +29,8 @@ static const tac_option table[] = {
      "Largest norm of the gradient; a longer explanation follows here so that "
      "the text must be wrapped over more than one line of the help.",
      AT(clip), 0, INFINITY, NULL, NULL},
+    {"rate", TAC_OPT_F64, "auto", NULL, "Depends on others.", AT(rate), 0, 2,
+     "auto", NULL},
     {"unset-number", TAC_OPT_F64, NULL, NULL, "Has no default.", AT(unset), 0,
      0, NULL, NULL},
     {"deterministic", TAC_OPT_BOOL, "false", NULL, "Same bits.",
@@ -259,6 +261,28 @@ Test(options, numbers_must_be_complete_and_in_range)
     teardown(&f);
 }
 
+Test(options, numbers_that_may_be_auto)
+{
+    fixture f;
+    setup(&f);
+    cr_assert(isnan(f.t.rate));
+    cr_assert_str_eq(tac_options_value(f.o, "rate"), "auto");
+    expect_ok(&f, ARGV("--rate", "0.5"));
+    cr_assert_float_eq(f.t.rate, 0.5, 0);
+    expect_bad(&f, ARGV("--rate", "automatic"),
+               "not a number; accepted: auto, or 0 to 2");
+    expect_bad(&f, ARGV("--rate", "aut"), "not a number");
+    expect_bad(&f, ARGV("--rate", ""), "not a number");
+    expect_bad(&f, ARGV("--rate", "nan"), "not a number");
+    expect_bad(&f, ARGV("--rate", "3"), "out of range");
+    expect_bad(&f, ARGV("--lr", "auto"), "not a number");
+    cr_assert_float_eq(f.t.rate, 0.5, 0);
+    expect_ok(&f, ARGV("--rate", " auto "));
+    cr_assert(isnan(f.t.rate));
+    cr_assert_str_eq(tac_options_value(f.o, "rate"), "auto");
+    teardown(&f);
+}
+
 Test(options, choices)
 {
     fixture f;
@@ -421,6 +445,8 @@ Test(options, help_fits_and_tells_all)
         "  --data fashion-mnist|idx:DIR|synth\n                            "
         "Where the data is. (default synth)\n",
         "  --json TEXT               Summary file. (no default)\n",
+        "  --rate X                  Depends on others. (0 to 2; or auto; "
+        "default auto)\n",
         "help. (at least 0;\n                            default inf)\n",
         "--print-config",
         "\nExit codes: 0 ok.\n",

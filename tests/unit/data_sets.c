@@ -6,6 +6,7 @@
 #include "data_files.h"
 #include "tacit/data.h"
 #include "tacit/hash.h"
+#include "tacit/loader.h"
 #include "tacit/rng.h"
 
 static tac_context *ctx;
@@ -50,8 +51,14 @@ static void own_destroy(void *impl)
     ++((own *)impl)->freed;
 }
 
+static size_t own_bytes(const void *impl)
+{
+    (void)impl;
+    return 900;
+}
+
 static const tac_dataset_ops own_ops = {sizeof(tac_dataset_ops), "own",
-                                        own_gather, own_destroy};
+                                        own_gather, own_destroy, own_bytes};
 
 static tac_dataset *make_own(own *o, size_t count)
 {
@@ -59,6 +66,47 @@ static tac_dataset *make_own(own *o, size_t count)
     tac_dataset *set = NULL;
     cr_assert_eq(tac_dataset_create(ctx, &own_ops, o, &info, &set), TAC_OK);
     return set;
+}
+
+/* Parts add up to the whole, and to their own indices. A dataset of before
+ * there was `bytes` says nothing. */
+Test(data_sets, bytes)
+{
+    own o = {0, -1};
+    tac_dataset *set = make_own(&o, 9), *a = NULL, *b = NULL;
+    cr_expect_eq(tac_dataset_bytes(set), 900);
+    cr_assert_eq(tac_dataset_subset(ctx, set, 3, (uint32_t[]){1, 2, 3}, &a),
+                 TAC_OK);
+    cr_assert_eq(tac_dataset_subset(ctx, a, 2, (uint32_t[]){0, 2}, &b), TAC_OK);
+    cr_expect_eq(tac_dataset_bytes(a), 3 * 4 + 300);
+    cr_expect_eq(tac_dataset_bytes(b), 2 * 4 + 208);
+    tac_dataset_destroy(b);
+    tac_dataset_destroy(a);
+    tac_dataset_destroy(set);
+
+    const tac_dataset_ops old = {offsetof(tac_dataset_ops, bytes), "old",
+                                 own_gather, NULL, own_bytes};
+    const tac_dataset_info info = {9, 1, 1, 2, 3};
+    cr_assert_eq(tac_dataset_create(ctx, &old, &o, &info, &set), TAC_OK);
+    cr_expect_eq(tac_dataset_bytes(set), 0);
+    tac_dataset_destroy(set);
+}
+
+Test(data_sets, what_a_loader_holds)
+{
+    own o = {0, -1};
+    tac_dataset *set = make_own(&o, 9);
+    tac_loader_config c = TAC_LOADER_CONFIG_INIT;
+    c.batch = 100;
+    c.prefetch = 0;
+    const size_t one = tac_loader_predict(set, &c);
+    /* two floats, label, valid, position and index a sample at the least */
+    cr_expect(one >= 100 * (8 + 4 + 1 + 8 + 4) && one < 100 * 64);
+    c.prefetch = 2;
+    cr_expect_eq(tac_loader_predict(set, &c), 3 * one);
+    c.batch = SIZE_MAX / 4;
+    cr_expect_eq(tac_loader_predict(set, &c), SIZE_MAX);
+    tac_dataset_destroy(set);
 }
 
 Test(data_sets, own_dataset)

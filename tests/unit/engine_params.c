@@ -21,9 +21,9 @@ static size_t add(eng_world *w, const char *name, int ndim, size_t a, size_t b,
 
 Test(params, layout_follows_the_order_and_is_aligned)
 {
-    const tac_dtype types[2] = {TAC_F32, TAC_F64};
+    const tac_dtype types[4] = {TAC_F32, TAC_F64, TAC_F16, TAC_BF16};
 
-    for (int k = 0; k < 2; ++k) {
+    for (int k = 0; k < 4; ++k) {
         eng_world w = eng_open("ref", types[k], 1);
         eng_counter values = {0, 0, 0}, grads = {0, 0, 0};
         const tac_allocator va = eng_allocator(&values);
@@ -38,7 +38,8 @@ Test(params, layout_follows_the_order_and_is_aligned)
         cr_assert_eq(tac_params_elements(w.params), 15 + unit + 1);
         cr_assert_null(tac_params_values(w.params));
         cr_assert_eq(tac_params_layout(w.params, order, &va, &ga), TAC_OK);
-        const size_t a_size = types[k] == TAC_F32 ? 16 : 16;
+        const size_t a_size = types[k] == TAC_F64 ? 16 : unit;
+        const tac_dtype grad = types[k] == TAC_F64 ? TAC_F64 : TAC_F32;
         cr_assert_eq(tac_params_get(w.params, 2)->offset, 0);
         cr_assert_eq(tac_params_get(w.params, 0)->offset, unit);
         cr_assert_eq(tac_params_get(w.params, 3)->offset, unit + a_size);
@@ -48,16 +49,85 @@ Test(params, layout_follows_the_order_and_is_aligned)
         cr_assert_eq(grads.allocs, 1);
         for (size_t i = 0; i < tac_params_padded(w.params); ++i) {
             cr_assert_eq(eng_get(types[k], tac_params_values(w.params), i), 0);
-            cr_assert_eq(eng_get(types[k], tac_params_grads(w.params), i), 0);
+            cr_assert_eq(eng_get(grad, tac_params_grads(w.params), i), 0);
         }
-        for (size_t i = 0; i < 4; ++i)
+        cr_assert_eq(tac_params_grad_dtype(w.params), grad);
+        cr_assert_eq(values.bytes,
+                     tac_params_padded(w.params) * tac_dtype_size(types[k]));
+        cr_assert_eq(grads.bytes,
+                     tac_params_padded(w.params) * tac_dtype_size(grad));
+        for (size_t i = 0; i < 4; ++i) {
+            const size_t at = tac_params_get(w.params, i)->offset;
             cr_assert_eq((uintptr_t)tac_params_value(w.params, i) % 64, 0);
+            cr_assert_eq((uintptr_t)tac_params_grad(w.params, i) % 64, 0);
+            cr_assert_eq((char *)tac_params_grad(w.params, i),
+                         (char *)tac_params_grads(w.params) +
+                             at * tac_dtype_size(grad));
+        }
         cr_assert_arr_eq(tac_params_order(w.params), order, sizeof order);
         cr_assert_eq(tac_params_layout(w.params, NULL, NULL, NULL),
                      TAC_ERR_STATE);
         eng_close(&w);
         cr_assert_eq(values.frees, 1);
         cr_assert_eq(grads.frees, 1);
+    }
+}
+
+/* Whose an element is, against the plain definition. */
+Test(params, at)
+{
+    const size_t sizes[7] = {0, 3, 64, 0, 1, 17, 0};
+    const size_t order[7] = {5, 0, 1, 3, 2, 4, 6};
+    eng_world w = eng_open("ref", TAC_F16, 1);
+    char name[2] = "a";
+
+    for (size_t i = 0; i < 7; ++i, ++name[0])
+        add(&w, name, 1, sizes[i], 0, zeros);
+    cr_assert_eq(tac_params_at(w.params, 0), SIZE_MAX);
+    cr_assert_eq(tac_params_layout(w.params, order, NULL, NULL), TAC_OK);
+    for (size_t at = 0; at < tac_params_padded(w.params) + 2; ++at) {
+        size_t want = SIZE_MAX;
+        for (size_t i = 0; i < 7; ++i) {
+            const tac_param *q = tac_params_get(w.params, i);
+            if (at >= q->offset && at < q->offset + q->count) want = i;
+        }
+        cr_assert_eq(tac_params_at(w.params, at), want, "element %zu", at);
+    }
+    cr_assert_eq(tac_params_at(w.params, SIZE_MAX), SIZE_MAX);
+    eng_close(&w);
+}
+
+/* 16-bit values are the f32 ones, rounded; a walk shows them as they are. */
+static tac_status see(void *arg, const tac_state_item *item)
+{
+    cr_assert_eq(item->dtype, *(tac_dtype *)arg);
+    return TAC_OK;
+}
+
+Test(params, init_of_16_bits)
+{
+    tac_dtype types[2] = {TAC_F16, TAC_BF16};
+
+    for (int k = 0; k < 2; ++k) {
+        eng_world a = eng_open("ref", TAC_F32, 1);
+        eng_world b = eng_open("ref", types[k], 3);
+        const tac_state_visitor v = {.arg = &types[k], .visit = see};
+        add(&a, "x", 2, 70, 91, (tac_init){TAC_INIT_NORMAL, 0.1});
+        add(&b, "x", 2, 70, 91, (tac_init){TAC_INIT_NORMAL, 0.1});
+        cr_assert_eq(tac_params_layout(a.params, NULL, NULL, NULL), TAC_OK);
+        cr_assert_eq(tac_params_layout(b.params, NULL, NULL, NULL), TAC_OK);
+        cr_assert_eq(tac_params_init(a.params, 7), TAC_OK);
+        cr_assert_eq(tac_params_init(b.params, 7), TAC_OK);
+        for (size_t i = 0; i < 70 * 91; ++i) {
+            const double x = eng_get(TAC_F32, tac_params_values(a.params), i);
+            double rounded;
+            eng_set(types[k], &rounded, 0, x);
+            cr_assert_eq(eng_get(types[k], tac_params_values(b.params), i),
+                         eng_get(types[k], &rounded, 0));
+        }
+        cr_assert_eq(tac_params_walk(b.params, &v), TAC_OK);
+        eng_close(&a);
+        eng_close(&b);
     }
 }
 

@@ -35,6 +35,17 @@ Test(schedule, cosine_without_warm_up)
         cr_assert_float_eq(tac_schedule_lr(&s, i), want[i], 5e-7);
 }
 
+/* The end is the minimum itself, not nearly: 0.2 to 1e-5 in ten steps. */
+Test(schedule, cosine_ends_at_its_minimum)
+{
+    const tac_schedule s = {TAC_SCHEDULE_COSINE, 0.2, 1e-5 / 0.2, 2, 10};
+
+    cr_assert_eq(tac_schedule_lr(&s, 10), 1e-5 / 0.2 * 0.2);
+    cr_assert_float_eq(tac_schedule_lr(&s, 10), 1e-5, 1e-20);
+    cr_assert_float_eq(tac_schedule_lr(&s, 0), 0.1, 1e-15);
+    cr_assert_float_eq(tac_schedule_lr(&s, 1), 0.2, 1e-15);
+}
+
 Test(schedule, linear)
 {
     const tac_schedule s = make(TAC_SCHEDULE_LINEAR, 2, 12);
