@@ -64,9 +64,13 @@ static int is_dead(const tac__peer *p)
 }
 
 /* What a rank has finished it has handed over entirely, if that can be known;
- * through messages between processes, they may still be under way. */
+ * through messages between processes, they may still be under way. A rank that
+ * destroyed its communicator before its process ended is no dead one. */
 static int is_needed(const tac_req *req, int rank)
 {
+    const tac_comm *c = req->comm;
+
+    if (c->under && atomic_load(&c->under->line[rank]->left)) return 0;
     if (tac__req_is_p2p(req)) return req->alg->waits_for(req, rank);
     return !tac__doing_finished(req->comm, rank, req->seq);
 }
