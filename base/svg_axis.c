@@ -1,4 +1,4 @@
-/* svg_axis.c: from values to pixels, and the ticks that tell so. */
+/* svg_axis.c: from values to pixels. */
 #include "svg_impl.h"
 
 #include <math.h>
@@ -18,6 +18,26 @@ static double along(const tac_svg_axis *a, double v)
 {
     return a->log ? log10(v) : v;
 }
+
+static int is_fixed(const tac_svg_axis *a)
+{
+    return a->from != a->to;
+}
+
+int tac__svg_beyond(const tac_svg_axis *a, double v)
+{
+    if (!is_fixed(a) || isnan(v)) return 0;
+    return v < a->from ? -1 : v > a->to;
+}
+
+static double clamped(const tac_svg_axis *a, double v)
+{
+    if (!is_fixed(a)) return v;
+    return fmin(fmax(v, a->from), a->to);
+}
+
+/* ---- the range -------------------------------------------------------------
+ */
 
 static void include(range *r, double v)
 {
@@ -39,6 +59,8 @@ static void include_series(range *x, range *y, const tac_svg_series *s)
         if (drawable(x->axis, s->x[i]) && drawable(y->axis, s->y[i])) {
             include(x, s->x[i]);
             include(y, s->y[i]);
+            if (s->low) include(y, s->low[i]);
+            if (s->high) include(y, s->high[i]);
         }
     if (s->style == TAC_SVG_AREA && s->n) {
         include(x, tac__svg_area_end(s));
@@ -46,19 +68,39 @@ static void include_series(range *x, range *y, const tac_svg_series *s)
     }
 }
 
+static void include_mark(range *x, range *y, const tac_svg_mark *m)
+{
+    if (!m->across) {
+        include(x, m->x);
+        return;
+    }
+    include(y, m->y);
+    if (m->low < m->high) {
+        include(y, m->low);
+        include(y, m->high);
+    }
+}
+
 /* Room at the ends; linear axes begin at 0, those of names have their own. */
 static void widen(range *r)
 {
-    if (!isfinite(r->low) || !isfinite(r->high)) r->low = r->high = 0;
-    if (r->axis->names) {
-        r->low = 0;
-        r->high = r->axis->n_names ? (double)r->axis->n_names : 1;
+    const tac_svg_axis *a = r->axis;
+    if (is_fixed(a)) {
+        r->low = along(a, a->from);
+        r->high = along(a, a->to);
         return;
     }
-    if (!r->axis->log && r->low > 0) r->low = 0;
+    if (!isfinite(r->low) || !isfinite(r->high)) r->low = r->high = 0;
+    if (a->names) {
+        r->low = 0;
+        r->high = a->n_names ? (double)a->n_names : 1;
+        return;
+    }
+    if (!a->log && !a->tight && r->low > 0) r->low = 0;
     double room = (r->high - r->low) * 0.04;
-    if (room <= 0) room = r->axis->log ? 0.5 : 1;
-    if (r->axis->log) r->low -= room;
+    if (room <= 0) room = a->log ? 0.5 : a->tight ? fabs(r->low) * 0.05 : 1;
+    if (room <= 0) room = 1;
+    if (a->log || a->tight) r->low -= room;
     r->high += room;
 }
 
@@ -66,7 +108,7 @@ void tac__svg_scale(const tac_svg_panel *p, tac__svg_plot *plot)
 {
     range x = {&p->x, NAN, NAN}, y = {&p->y, NAN, NAN};
     for (size_t i = 0; i < p->n; i++) include_series(&x, &y, &p->series[i]);
-    for (size_t i = 0; i < p->n_marks; i++) include(&x, p->marks[i].x);
+    for (size_t i = 0; i < p->n_marks; i++) include_mark(&x, &y, &p->marks[i]);
     widen(&x);
     widen(&y);
     plot->x = &p->x;
@@ -77,6 +119,9 @@ void tac__svg_scale(const tac_svg_panel *p, tac__svg_plot *plot)
     plot->y_high = y.high;
 }
 
+/* ---- pixels ----------------------------------------------------------------
+ */
+
 int tac__svg_drawable(const tac__svg_plot *plot, double x, double y)
 {
     return drawable(plot->x, x) && drawable(plot->y, y);
@@ -84,133 +129,14 @@ int tac__svg_drawable(const tac__svg_plot *plot, double x, double y)
 
 double tac__svg_x(const tac__svg_plot *plot, double x)
 {
-    const double share =
-        (along(plot->x, x) - plot->x_low) / (plot->x_high - plot->x_low);
+    const double share = (along(plot->x, clamped(plot->x, x)) - plot->x_low) /
+                         (plot->x_high - plot->x_low);
     return plot->left + share * plot->width;
 }
 
 double tac__svg_y(const tac__svg_plot *plot, double y)
 {
-    const double share =
-        (along(plot->y, y) - plot->y_low) / (plot->y_high - plot->y_low);
+    const double share = (along(plot->y, clamped(plot->y, y)) - plot->y_low) /
+                         (plot->y_high - plot->y_low);
     return plot->top + (1 - share) * plot->height;
-}
-
-/* ---- ticks -----------------------------------------------------------------
- */
-
-static void bytes_label(double v, char text[32])
-{
-    static const char *const units[] = {"", "K", "M", "G", "T"};
-    int u = 0;
-    for (; v >= 1024 && u < 4; u++) v /= 1024;
-    snprintf(text, 32, "%.4g%s", v, units[u]);
-}
-
-static void us_label(double v, char text[32])
-{
-    if (v >= 1e6)
-        snprintf(text, 32, "%.4g s", v * 1e-6);
-    else if (v >= 1e3)
-        snprintf(text, 32, "%.4g ms", v * 1e-3);
-    else
-        snprintf(text, 32, "%.4g us", v);
-}
-
-static void label(const tac_svg_axis *a, double v, char text[32])
-{
-    if (a->unit == TAC_SVG_UNIT_BYTES)
-        bytes_label(v, text);
-    else if (a->unit == TAC_SVG_UNIT_US)
-        us_label(v, text);
-    else
-        snprintf(text, 32, "%.4g", v);
-}
-
-/* From one tick to the next: a factor on a logarithmic axis, else a step; at
- * most nine or so. */
-static double tick_step(const range *r)
-{
-    if (r->axis->log) {
-        const double base = r->axis->unit == TAC_SVG_UNIT_BYTES ? 4 : 10;
-        double factor = base;
-        while ((r->high - r->low) / log10(factor) > 10) factor *= base;
-        return factor;
-    }
-    const double raw = (r->high - r->low) / 6,
-                 unit = pow(10, floor(log10(raw)));
-    return unit * (raw / unit > 5 ? 10 : raw / unit > 2 ? 5 : 2);
-}
-
-static double first_tick(const range *r, double step)
-{
-    if (!r->axis->log) return ceil(r->low / step) * step;
-    return pow(step, ceil(r->low / log10(step) - 1e-9));
-}
-
-static int inside(const range *r, double v)
-{
-    return along(r->axis, v) <= r->high + 1e-9;
-}
-
-static double next_tick(const range *r, double v, double step)
-{
-    return r->axis->log ? v * step : v + step;
-}
-
-static void x_ticks(FILE *f, const tac__svg_plot *plot)
-{
-    const range r = {plot->x, plot->x_low, plot->x_high};
-    const double step = tick_step(&r);
-    const int bottom = plot->top + plot->height;
-    char text[32];
-    for (double v = first_tick(&r, step); inside(&r, v);
-         v = next_tick(&r, v, step)) {
-        const double x = tac__svg_x(plot, v);
-        label(plot->x, v, text);
-        fprintf(f,
-                "<path d=\"M%.1f %d V%d\" class=\"grid\"/>"
-                "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
-                x, plot->top, bottom, x, bottom + 18, text);
-    }
-}
-
-static void y_ticks(FILE *f, const tac__svg_plot *plot)
-{
-    const range r = {plot->y, plot->y_low, plot->y_high};
-    const double step = tick_step(&r);
-    char text[32];
-    for (double v = first_tick(&r, step); inside(&r, v);
-         v = next_tick(&r, v, step)) {
-        const double y = tac__svg_y(plot, v);
-        label(plot->y, v, text);
-        fprintf(f,
-                "<path d=\"M%d %.1f H%d\" class=\"grid\"/>"
-                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
-                plot->left, y, plot->left + plot->width, plot->left - 7, y + 4,
-                text);
-    }
-}
-
-static void y_names(FILE *f, const tac__svg_plot *plot)
-{
-    for (size_t i = 0; i < plot->y->n_names; i++) {
-        fprintf(f,
-                "<path d=\"M%d %.1f H%d\" class=\"grid\"/>"
-                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">",
-                plot->left, tac__svg_y(plot, (double)i),
-                plot->left + plot->width, plot->left - 7,
-                tac__svg_y(plot, (double)i + 0.5) + 4);
-        tac_svg_text(f, plot->y->names[i]);
-        fputs("</text>\n", f);
-    }
-}
-
-void tac__svg_ticks(FILE *f, const tac__svg_plot *plot)
-{
-    x_ticks(f, plot);
-    if (plot->y->names)
-        y_names(f, plot);
-    else
-        y_ticks(f, plot);
 }

@@ -22,7 +22,9 @@ typedef enum tac_stream {
     TAC_STREAM_DROPOUT,  /* step = step, layer; index = sample, element */
     TAC_STREAM_SPLIT,    /* train/validation split */
     TAC_STREAM_SYNTH,
-    TAC_STREAM_ROUND, /* stochastic rounding */
+    TAC_STREAM_ROUND,       /* stochastic rounding */
+    TAC_STREAM_SHARD,       /* which samples belong to which rank */
+    TAC_STREAM_SHARD_ORDER, /* step = rank, epoch */
     TAC_STREAM_USER = 64
 } tac_stream;
 
