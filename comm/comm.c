@@ -16,8 +16,6 @@
 /* Where the transport ends a sleep in time, or a network is waited for, which
  * takes longer than a sleep. */
 #define SPINS_FEW 50
-/* Each slot has room for a cache line for every rank. */
-#define LEAST_STAGING_A_RANK ((size_t)128)
 
 static tac_status keep_offers(tac_comm *c, const tac_transport_offer *offers,
                               size_t n)
@@ -65,7 +63,7 @@ static tac_comm *new_comm(tac_context *ctx, int rank, int size,
     c->rank = rank;
     c->size = size;
     c->config = *config;
-    const size_t least = (size_t)size * LEAST_STAGING_A_RANK;
+    const size_t least = (size_t)size * TAC__STAGING_A_RANK;
     if (c->config.staging_bytes < least) c->config.staging_bytes = least;
     snprintf(c->transport_text, sizeof c->transport_text, "%s",
              config->transport);
@@ -94,6 +92,7 @@ static void free_comm(tac_comm *c)
     tac__emulation_leave(c);
     tac__p2p_close(&c->p2p, healthy || c->domain || clean);
     tac__choice_close(c);
+    free(c->roots);
     free(c->peers);
     drop_offers(c);
     for (size_t i = 0; i < 4; i++) free(c->texts[i]);
@@ -250,6 +249,7 @@ void tac_comm_destroy(tac_comm *c)
 {
     if (!c) return;
     if (c->listed) {
+        tac__engine_inherit(c->engine, c);
         pthread_mutex_lock(&c->lock);
         if (c->busy && tac__comm_status(c) == TAC_OK)
             tac__comm_poison(c, TAC_ERR_ABORTED,

@@ -149,9 +149,14 @@ tac_status tac__engine_add(tac__engine *e, tac_comm *c);
 void tac__engine_remove(tac__engine *e, tac_comm *c);
 /* Steps all communicators but `except`; returns whether anything moved. */
 int tac__engine_step(tac__engine *e, tac_comm *except);
+/* Looks after all: timeouts, dead peers, and parents that have failed. */
 void tac__engine_watch(tac__engine *e);
+/* From now on the child fails when the parent does. */
+void tac__engine_adopt(tac__engine *e, tac_comm *parent, tac_comm *child);
 /* New work for the progress thread. */
 void tac__engine_notify(tac__engine *e);
+/* A failed parent's failure becomes c's, or for NULL everyone's. */
+void tac__engine_inherit(tac__engine *e, tac_comm *c);
 /* Communicators with unfinished requests. */
 int tac__engine_active(tac__engine *e);
 /* Up to `most` others with unfinished requests; they can't go away until they
@@ -249,6 +254,9 @@ void tac__stats_exposed(const tac_req *req, uint64_t ns);
 /* ---- the communicator -----------------------------------------------------
  */
 
+/* Each slot has room for a cache line for every rank. */
+#define TAC__STAGING_A_RANK ((size_t)128)
+
 struct tac_comm {
     tac_context *ctx;
     int rank, size, hosts;
@@ -273,7 +281,12 @@ struct tac_comm {
     size_t n_offers;
 
     tac__engine *engine;
-    tac_comm *engine_next; /* with id and pins under the engine's lock */
+    tac_comm *engine_next; /* with id, pins and the parent under the engine's
+                              lock */
+    tac_comm *parent;      /* split off it (tac_comm_split); NULL: not, or that
+                              is destroyed */
+    int children;          /* split off this one, and not destroyed */
+    int *roots; /* [size] ranks of what it all was split off; NULL: the same */
     uint64_t engine_id;
     int pins, listed;
 
@@ -330,6 +343,8 @@ tac_status tac__comm_poison_all(tac_comm *c, tac_status s, const char *fmt, ...)
     TAC_PRINTF(3, 4);
 /* A peer told us: as poison, but neither tells it on nor logs it. */
 void tac__comm_infect(tac_comm *c, tac_status s, const char *text);
+/* One that it was split off has failed: tells it on, and does not log it. */
+void tac__comm_inherit(tac_comm *c, tac_status s, const char *text);
 static inline tac_status tac__comm_status(const tac_comm *c)
 {
     return (tac_status)atomic_load(&((tac_comm *)(uintptr_t)c)->status);

@@ -94,6 +94,8 @@ typedef struct tac__domain {
     struct tac__channels *channels; /* transports/channel.h */
 } tac__domain;
 
+/* Of shared memory, for each rank. */
+size_t tac__domain_bytes(size_t staging_bytes, int size);
 tac_status tac__domain_open(tac__boot *b, int threads, size_t staging_bytes,
                             tac__domain **out);
 /* Local; tells the peers that this rank is gone. */

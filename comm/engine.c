@@ -85,9 +85,79 @@ static int step_unless(tac_comm *c, void *except)
     return c != except && !c->outer_rank && tac__comm_step(c);
 }
 
+/* ---- parents ---------------------------------------------------------------
+ *
+ * Whoever gives up aborts the communicator that it knows; ranks may wait in
+ * others that were split off it, in which that rank is not, or not yet. So a
+ * parent is listened to also while it has nothing to do, and its failure is its
+ * children's. */
+
+void tac__engine_adopt(tac__engine *e, tac_comm *parent, tac_comm *child)
+{
+    pthread_mutex_lock(&e->lock);
+    child->parent = parent;
+    parent->children++;
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* Caller holds the engine's lock. */
+static void leave_family(tac__engine *e, tac_comm *c)
+{
+    if (c->parent) c->parent->children--;
+    for (tac_comm *k = e->list; k && c->children > 0; k = k->engine_next)
+        if (k->parent == c) k->parent = NULL;
+    c->parent = NULL;
+    c->children = 0;
+}
+
+/* The failure of one that c comes from, if that has failed first. */
+static tac_status ancestors_failure(tac__engine *e, const tac_comm *c,
+                                    char *text, size_t bytes, int *has_children)
+{
+    tac_status s = TAC_OK;
+    pthread_mutex_lock(&e->lock);
+    if (tac__comm_status(c) == TAC_OK)
+        for (const tac_comm *p = c->parent; p && s == TAC_OK; p = p->parent)
+            s = tac_comm_error(p, text, bytes);
+    *has_children = c->children > 0;
+    pthread_mutex_unlock(&e->lock);
+    return s;
+}
+
+/* 1 if c has children. */
+static int inherit(tac__engine *e, tac_comm *c)
+{
+    char text[TAC__ERROR];
+    int parent = 0;
+    const tac_status s = ancestors_failure(e, c, text, sizeof text, &parent);
+    if (s < 0) tac__comm_inherit(c, s, text);
+    return parent;
+}
+
+static int inherit_each(tac_comm *c, void *arg)
+{
+    return inherit(arg, c) && 0;
+}
+
+void tac__engine_inherit(tac__engine *e, tac_comm *c)
+{
+    if (c)
+        inherit(e, c);
+    else
+        for_each(e, inherit_each, e);
+}
+
+static void look_after(tac__engine *e, tac_comm *c)
+{
+    if (!inherit(e, c)) return;
+    if (pthread_mutex_trylock(&c->lock) != 0) return;
+    if (!c->head && tac__comm_status(c) == TAC_OK) tac__comm_listen(c);
+    pthread_mutex_unlock(&c->lock);
+}
+
 static int watch(tac_comm *c, void *arg)
 {
-    (void)arg;
+    look_after(arg, c);
     tac__watch(c);
     return 0;
 }
@@ -100,7 +170,7 @@ int tac__engine_step(tac__engine *e, tac_comm *except)
 
 void tac__engine_watch(tac__engine *e)
 {
-    for_each(e, watch, NULL);
+    for_each(e, watch, e);
 }
 
 int tac__engine_active(tac__engine *e)
@@ -241,6 +311,7 @@ void tac__engine_remove(tac__engine *e, tac_comm *c)
             *p = c->engine_next;
             break;
         }
+    leave_family(e, c);
     while (c->pins > 0) pthread_cond_wait(&e->unpinned, &e->lock);
     pthread_mutex_unlock(&e->lock);
     if (c->config.progress == TAC_PROGRESS_THREAD) thread_leave(e);

@@ -55,6 +55,24 @@ static void tell_peers(tac_comm *c, tac_status s, const char *text)
     t->abort(c->link, s, text);
 }
 
+/* Ranks of a communicator that was split off mean little to a reader who knows
+ * those of the whole. */
+static void add_roots(const tac_comm *c, const char *text, char *buf,
+                      size_t bytes)
+{
+    enum { SHOWN = 8 };
+    char list[96] = "";
+    size_t n = 0;
+    for (int r = 0; c->roots && r < c->size && r < SHOWN; r++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%d", r ? ", " : "",
+                              c->roots[r]);
+    if (c->roots && !c->outer_rank)
+        snprintf(buf, bytes, "among ranks %s%s (called 0 to %d): %s", list,
+                 c->size > SHOWN ? ", ..." : "", c->size - 1, text);
+    else
+        snprintf(buf, bytes, "%s", text);
+}
+
 static tac_status fail(tac_comm *c, tac_status s, const char *text, int loud)
 {
     if (!set_error(c, s, text)) return tac__comm_status(c);
@@ -65,22 +83,24 @@ static tac_status fail(tac_comm *c, tac_status s, const char *text, int loud)
 
 tac_status tac__comm_poison(tac_comm *c, tac_status s, const char *fmt, ...)
 {
-    char text[TAC__ERROR];
+    char text[TAC__ERROR], named[TAC__ERROR];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    return fail(c, s, text, 1);
+    add_roots(c, text, named, sizeof named);
+    return fail(c, s, named, 1);
 }
 
 tac_status tac__comm_poison_all(tac_comm *c, tac_status s, const char *fmt, ...)
 {
-    char text[TAC__ERROR];
+    char text[TAC__ERROR], named[TAC__ERROR];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    return fail(c, s, text, shares_memory(c) || c->rank == 0);
+    add_roots(c, text, named, sizeof named);
+    return fail(c, s, named, shares_memory(c) || c->rank == 0);
 }
 
 /* A disagreement is logged by rank 0, which may be told of it before it finds
@@ -104,11 +124,19 @@ void tac__comm_infect(tac_comm *c, tac_status s, const char *told)
     if (set_error(c, s, text)) report(c, s, text, speaks_for_all(c, s));
 }
 
+void tac__comm_inherit(tac_comm *c, tac_status s, const char *text)
+{
+    fail(c, s, text, 0);
+}
+
+/* Children at once: this rank may destroy them next, and their other ranks
+ * should hear why. */
 void tac_comm_abort(tac_comm *c, const char *reason)
 {
     if (!c) return;
     tac__comm_poison(c, TAC_ERR_ABORTED, "rank %d aborted: %.200s", c->rank,
                      reason ? reason : "no reason given");
+    tac__engine_inherit(c->engine, NULL);
 }
 
 tac_status tac_comm_error(const tac_comm *comm, char *buf, size_t bytes)

@@ -13,6 +13,7 @@
  * reducer_verdict.c  what a step's end tells all ranks; used maps
  * reducer_nan.c      the check for NaN
  * reducer_rebuild.c  the agreed rebuild
+ * reducer_predict.c  bytes before they are sent
  * reducer_join.c     ranks that ran out of data
  * reducer_stats.c    times and counters */
 #ifndef TACIT_REDUCER_IMPL_H

@@ -129,6 +129,19 @@ static tac_status make_child(split *s, int color, tac_comm **out)
                             p->n_offers, &config, p, out);
 }
 
+/* For messages: without memory they name the child's own ranks. */
+static void name_roots(const split *s, tac_comm *child)
+{
+    const int *of = s->parent->roots;
+    int same = !of;
+    if (!child) return;
+    for (int i = 0; i < s->size; i++) same &= s->members[i] == i;
+    if (same) return;
+    child->roots = calloc((size_t)s->size, sizeof *child->roots);
+    for (int i = 0; child->roots && i < s->size; i++)
+        child->roots[i] = of ? of[s->members[i]] : s->members[i];
+}
+
 static tac_status run(tac__boot *b, split *s, place mine, tac_comm **child)
 {
     const size_t n = (size_t)s->parent->size;
@@ -143,6 +156,7 @@ static tac_status run(tac__boot *b, split *s, place mine, tac_comm **child)
     if (st == TAC_OK) {
         find_group(s, all, mine.color);
         st = finish(b, s, make_child(s, mine.color, child));
+        name_roots(s, *child);
     }
     free(all);
     free(s->members);
@@ -176,5 +190,7 @@ tac_status tac__comm_split(tac_comm *c, int color, int key,
 
 tac_status tac_comm_split(tac_comm *c, int color, int key, tac_comm **out)
 {
-    return tac__comm_split(c, color, key, &c->config, out);
+    TAC_TRY(tac__comm_split(c, color, key, &c->config, out));
+    if (*out) tac__engine_adopt(c->engine, c, *out);
+    return TAC_OK;
 }

@@ -2,7 +2,7 @@
  * which the codec's method writes. Any algorithm may be underneath.
  *
  * The first call of an arrangement of parameters compares the codecs of all
- * ranks (one all-gather of 128 bytes a rank). Calls before `start`, and those
+ * ranks (one all-gather of 160 bytes a rank). Calls before `start`, and those
  * in a world of one, are one inner allreduce of f32. At the end the result is
  * read once: if it is finite on this rank it is so on all, and what was lost
  * becomes the residual. */
@@ -95,8 +95,8 @@ static tac_status differ(tac_req *req, int r)
     tac__req_describe(req, what, sizeof what);
     if (a->spec != b->spec)
         return tac__comm_poison(req->comm, TAC_ERR_MISMATCH,
-                                "%s: rank %d compresses with %.95s, rank 0 "
-                                "with %.95s; give every rank the same codec",
+                                "%s: rank %d compresses with %.127s, rank 0 "
+                                "with %.127s; give every rank the same codec",
                                 what, r, b->text, a->text);
     if (a->calls != b->calls)
         return tac__comm_poison(req->comm, TAC_ERR_MISMATCH,
@@ -106,7 +106,7 @@ static tac_status differ(tac_req *req, int r)
                                 what, r, (unsigned long long)b->calls,
                                 (unsigned long long)a->calls);
     return tac__comm_poison(req->comm, TAC_ERR_MISMATCH,
-                            "%s: codec %.95s: rank %d's buffer of %llu "
+                            "%s: codec %.127s: rank %d's buffer of %llu "
                             "elements has other parameters than rank 0's of "
                             "%llu; give every rank the same layout",
                             what, a->text, r, (unsigned long long)b->count,

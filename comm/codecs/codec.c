@@ -126,6 +126,11 @@ size_t tac_codec_wire_bytes_at(const tac_codec *c, size_t count,
     return tac__codec_bytes(c, count, layout, call - c->spec.start);
 }
 
+uint64_t tac__codec_settles(const tac_codec *c)
+{
+    return c->spec.start + c->spec.warmup;
+}
+
 size_t tac__codec_next_bytes(const tac_codec *c, size_t count,
                              const tac_codec_layout *layout, int size)
 {

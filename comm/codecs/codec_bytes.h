@@ -9,4 +9,7 @@
 size_t tac__codec_next_bytes(const tac_codec *c, size_t count,
                              const tac_codec_layout *layout, int size);
 
+/* Calls after which all are alike in bytes. */
+uint64_t tac__codec_settles(const tac_codec *c);
+
 #endif

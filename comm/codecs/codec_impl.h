@@ -6,7 +6,8 @@
  * codec_state.c      arrangements: where residuals live
  * codec_visit.c      state for checkpoints, statistics
  * codec_wire.c       fp16, bf16, int8, fp4: one allreduce with a wire format
- * codec_topk.c       topk, with topk_select.c
+ * codec_topk.c       topk, with topk_record.c (what is sent of a parameter),
+ *                    topk_levels.c (low bits), topk_bits.c, topk_select.c
  * codec_powersgd.c   powersgd, with powersgd_math.c
  * ../algs/codec_allreduce.c  the algorithm that runs them
  *
@@ -31,6 +32,8 @@ typedef struct tac__codec_spec {
     uint64_t seed, start;
     uint64_t warmup; /* topk */
     size_t min;      /* topk */
+    unsigned bits;   /* topk: of a value */
+    size_t chunk;    /* topk; 0: none */
     double min_rate;
 } tac__codec_spec;
 
@@ -81,13 +84,13 @@ struct tac__codec_set {
 /* What all ranks compare. */
 typedef struct tac__codec_card {
     uint64_t spec, set, calls, count;
-    char text[96];
+    char text[128];
 } tac__codec_card;
 
 struct tac_codec {
     tac_context *ctx;
     tac__codec_spec spec;
-    char text[96];
+    char text[128];
     tac__codec_param **params; /* sorted by name */
     size_t n_params, room;
     tac__codec_set *sets;   /* the latest first */
@@ -161,12 +164,6 @@ void tac__codec_prepare(const tac_req *req, tac__codec_set *set);
 float tac__codec_scale(const tac_req *req);
 /* A request for the whole buffer, as the caller asked. */
 tac_req tac__codec_inner_like(const tac_req *req);
-
-/* topk_select.c: the k elements of the largest magnitude of x[0..n), in
- * ascending order of their indices, which get `base` added; ties go to the
- * lower index, infinities and NaN are larger than all else. 1 <= k <= n. */
-void tac__topk_select(const float *x, size_t n, size_t k, size_t base,
-                      uint32_t *index, float *value);
 
 /* codec_powersgd.c: the rank at which a matrix is compressed (0: it is sent as
  * it is), and its warm start, made if there is none. */

@@ -8,7 +8,7 @@
 
 #include "codecs/codec_impl.h"
 
-enum { WORD = 40, MOST_RANK = 4096 };
+enum { WORD = 40, MOST_RANK = 4096, LEAST_CHUNK = 16, MOST_CHUNK = 65536 };
 
 /* ---- words ----------------------------------------------------------------
  */
@@ -93,7 +93,7 @@ static tac_status no_such_codec(tac_context *ctx, const char *text,
     const tac__codec_method *near_one = nearest(word);
     return tac_fail(ctx, TAC_ERR_ARG,
                     "compression '%s': there is no '%s'%s%s%s; possible are "
-                    "none, fp16, bf16, int8, topk:F and powersgd:R",
+                    "none, fp16, bf16, int8, fp4, topk:F and powersgd:R",
                     text, word, near_one ? ", did you mean '" : "",
                     near_one ? near_one->name : "", near_one ? "'" : "");
 }
@@ -156,6 +156,16 @@ static tac_status bad_value(tac_context *ctx, const char *text,
                         "compression '%s': %s is a number of at least 0 "
                         "(min-rate=X), not '%s'",
                         text, word, value);
+    if (strcmp(word, "bits") == 0)
+        return tac_fail(ctx, TAC_ERR_ARG,
+                        "compression '%s': %s is 2, 4, 8 or 32 (bits of a "
+                        "value), not '%s'",
+                        text, word, value);
+    if (strcmp(word, "chunk") == 0)
+        return tac_fail(ctx, TAC_ERR_ARG,
+                        "compression '%s': %s is a power of two from %d to %d "
+                        "elements, or 0 for whole parameters, not '%s'",
+                        text, word, LEAST_CHUNK, MOST_CHUNK, value);
     return tac_fail(ctx, TAC_ERR_ARG,
                     "compression '%s': %s is a whole number from 0 to %" PRIu64
                     " (%s=N), not '%s'",
@@ -171,6 +181,18 @@ static void set_flag(tac__codec_spec *s, const char *word)
         s->feedback = *word == 'e';
 }
 
+static int set_bits(tac__codec_spec *s, uint64_t n)
+{
+    s->bits = (unsigned)n;
+    return n == 2 || n == 4 || n == 8 || n == 32;
+}
+
+static int set_chunk(tac__codec_spec *s, uint64_t n)
+{
+    s->chunk = (size_t)n;
+    return n == 0 || (n >= LEAST_CHUNK && n <= MOST_CHUNK && !(n & (n - 1)));
+}
+
 /* 0 if the value is wrong. */
 static int set_value(tac__codec_spec *s, const char *word, const char *value)
 {
@@ -178,6 +200,8 @@ static int set_value(tac__codec_spec *s, const char *word, const char *value)
     if (strcmp(word, "min-rate") == 0)
         return read_f64(value, &s->min_rate) && s->min_rate >= 0;
     if (!read_u64(value, &n)) return 0;
+    if (strcmp(word, "bits") == 0) return set_bits(s, n);
+    if (strcmp(word, "chunk") == 0) return set_chunk(s, n);
     if (strcmp(word, "start") == 0)
         s->start = n;
     else if (strcmp(word, "seed") == 0)
@@ -249,6 +273,7 @@ static tac_status parse_words(tac_context *ctx, const char *text, char *copy,
     s->feedback = s->method->feedback;
     s->start = s->method->start;
     s->min = 1;
+    s->bits = 32;
     s->min_rate = 2;
     TAC_TRY(read_argument(ctx, text, s, argument));
     int seen = 0;
@@ -277,11 +302,11 @@ tac_status tac__codec_parse(tac_context *ctx, const char *text,
 void tac__codec_print(const tac__codec_spec *s, char *buf, size_t bytes)
 {
     const tac__codec_method *m = s->method;
-    char arg[32] = "", own[64] = "";
+    char arg[32] = "", own[96] = "";
     if (m == &tac__codec_topk) {
         snprintf(arg, sizeof arg, ":%.6g", s->fraction);
-        snprintf(own, sizeof own, ",min=%zu,warmup=%llu", s->min,
-                 (unsigned long long)s->warmup);
+        snprintf(own, sizeof own, ",bits=%u,chunk=%zu,min=%zu,warmup=%llu",
+                 s->bits, s->chunk, s->min, (unsigned long long)s->warmup);
     } else if (m == &tac__codec_powersgd) {
         snprintf(arg, sizeof arg, ":%zu", s->rank);
         snprintf(own, sizeof own, ",seed=%llu,min-rate=%.6g",

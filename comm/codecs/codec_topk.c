@@ -2,20 +2,22 @@
  * (index, value).
  *
  * Steps: add the residual, select, all-gather, add the ranks' values in rank
- * order. Bytes a rank contributes: 8 k for each parameter; an all-gather brings
- * p times that to every rank, so this pays while p k is well below n. Scratch:
- * 8 k (p + 1) bytes, and the residuals; with a warm-up 2 n (p + 1). Parameters
- * below `min` elements are sent whole, as values without indices, in the same
- * message.
+ * order. Bytes a rank contributes: a record for each parameter (topk.h); an
+ * all-gather brings p times that to every rank, so this pays while p k is well
+ * below n. Scratch: p + 1 messages, and the residuals; with a warm-up messages
+ * are larger. Parameters below `min` elements are sent whole, as values without
+ * indices, in the same message.
  *
- * The message: the indices of all parameters, then the values in their order,
- * then the parameters that are sent whole. References: Aji and Heafield,
- * "Sparse Communication for Distributed Gradient Descent", EMNLP 2017; the
- * warm-up: Lin et al., "Deep Gradient Compression", ICLR 2018. */
+ * What rounding to few bits loses stays in the residual with what is not sent.
+ * References: Aji and Heafield, "Sparse Communication for Distributed Gradient
+ * Descent", EMNLP 2017; the warm-up: Lin et al., "Deep Gradient Compression",
+ * ICLR 2018; chunks with short indices and two bits: SparseLoCo,
+ * arXiv:2508.15706. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "codecs/codec_impl.h"
+#include "codecs/topk.h"
 
 /* The share that is sent in this call: in equal parts of the warm-up 1/4, 1/16,
  * 1/64, ... as long as that is more than asked for. */
@@ -31,11 +33,21 @@ static double share(const tac__codec_spec *s, uint64_t call)
     return f;
 }
 
-static size_t chosen(const tac__codec_spec *s, size_t n, uint64_t call)
+static unsigned bits_below(size_t n)
 {
-    const size_t k = (size_t)(share(s, call) * (double)n + 0.5);
-    if (n == 0) return 0;
-    return k < 1 ? 1 : k < n ? k : n;
+    unsigned bits = 0;
+    while ((size_t)1 << bits < n) bits++;
+    return bits;
+}
+
+/* How a parameter of n elements is sent. */
+static tac__topk record_of(const tac__codec_spec *s, size_t n, uint64_t call)
+{
+    return (tac__topk){.n = n,
+                       .chunk = s->chunk ? s->chunk : n,
+                       .share = share(s, call),
+                       .index_bits = s->chunk ? bits_below(s->chunk) : 32,
+                       .value_bits = s->bits};
 }
 
 static int is_whole(const tac__codec_spec *s, size_t n)
@@ -43,12 +55,17 @@ static int is_whole(const tac__codec_spec *s, size_t n)
     return n < s->min;
 }
 
+/* Everything is a row of 32-bit words. */
+static size_t words(const tac__codec_spec *s, size_t n, uint64_t call)
+{
+    const tac__topk t = record_of(s, n, call);
+    return is_whole(s, n) ? n : tac__topk_words(&t);
+}
+
 static size_t bytes(const tac__codec_spec *s, const tac__extents *e,
                     uint64_t call)
 {
-    return is_whole(s, e->count)
-               ? sizeof(float) * e->count
-               : (sizeof(uint32_t) + sizeof(float)) * chosen(s, e->count, call);
+    return sizeof(uint32_t) * words(s, e->count, call);
 }
 
 /* Its message and those of all ranks. */
@@ -57,23 +74,16 @@ static size_t room(const tac__codec_spec *s, const tac__extents *e, int size)
     return bytes(s, e, 0) * ((size_t)size + 1);
 }
 
-/* What an arrangement sends: n_values indexed elements, n_sums whole ones. */
 static size_t message_bytes(const tac__codec_set *set)
 {
-    return (sizeof(uint32_t) + sizeof(float)) * set->n_values +
-           sizeof(float) * set->n_sums;
+    return sizeof(uint32_t) * set->n_values;
 }
 
 static void measure(const tac_codec *c, tac__codec_set *set, uint64_t call)
 {
-    set->n_values = set->n_sums = 0;
-    for (size_t i = 0; i < set->n; i++) {
-        const size_t n = set->places[i].param->count;
-        if (is_whole(&c->spec, n))
-            set->n_sums += n;
-        else
-            set->n_values += chosen(&c->spec, n, call);
-    }
+    set->n_values = 0;
+    for (size_t i = 0; i < set->n; i++)
+        set->n_values += words(&c->spec, set->places[i].param->count, call);
 }
 
 /* Room for the longest message, that of the first call. */
@@ -97,38 +107,22 @@ static tac_status open(tac_codec *c, tac__codec_set *set, int size)
 /* ---- out ------------------------------------------------------------------
  */
 
-typedef struct message {
-    uint32_t *index;
-    float *value, *whole;
-} message;
-
-static message message_at(const tac__codec_set *set, char *at)
-{
-    message m = {.index = (uint32_t *)(void *)at};
-    m.value = (float *)(void *)(m.index + set->n_values);
-    m.whole = m.value + set->n_values;
-    return m;
-}
-
 /* Writes what is sent and takes it out of what is left. */
 static void pack(const tac_codec *c, tac__codec_set *set, uint64_t call)
 {
-    message m = message_at(set, (char *)set->values);
-    float *left = set->lost.next;
+    uint32_t *to = (uint32_t *)(void *)set->values;
     for (size_t i = 0; i < set->n; i++) {
-        const size_t n = set->places[i].param->count, at = set->places[i].at;
+        const size_t n = set->places[i].param->count;
+        float *left = set->lost.next + set->places[i].at;
+        const tac__topk t = record_of(&c->spec, n, call);
         if (n == 0) continue;
         if (is_whole(&c->spec, n)) {
-            memcpy(m.whole, left + at, n * sizeof *left);
-            memset(left + at, 0, n * sizeof *left);
-            m.whole += n;
-            continue;
+            memcpy(to, left, n * sizeof *left);
+            memset(left, 0, n * sizeof *left);
+        } else {
+            tac__topk_pack(&t, left, to);
         }
-        const size_t k = chosen(&c->spec, n, call);
-        tac__topk_select(left + at, n, k, at, m.index, m.value);
-        for (size_t j = 0; j < k; j++) left[m.index[j]] = 0;
-        m.index += k;
-        m.value += k;
+        to += words(&c->spec, n, call);
     }
 }
 
@@ -163,25 +157,29 @@ static tac_status send(tac_req *req, tac__codec_set *set)
 /* ---- in -------------------------------------------------------------------
  */
 
-/* Indices come from peers: a wrong one must not write elsewhere. */
+static tac_status not_there(const tac_codec *c, int r,
+                            const tac__codec_param *p)
+{
+    return tac_fail(c->ctx, TAC_ERR_INTERNAL,
+                    "codec %s: rank %d sent an element beyond the %zu of '%s'",
+                    c->text, r, p->count, p->name);
+}
+
 static tac_status add_message(tac_req *req, const tac__codec_set *set, int r)
 {
     const tac_codec *c = req->codec;
-    float *dst = (float *)(void *)req->dst;
-    message m = message_at(set, set->all + (size_t)r * message_bytes(set));
-    for (size_t j = 0; j < set->n_values; j++) {
-        if (m.index[j] >= set->count)
-            return tac_fail(c->ctx, TAC_ERR_INTERNAL,
-                            "codec %s: rank %d sent element %u of %zu", c->text,
-                            r, m.index[j], set->count);
-        dst[m.index[j]] += m.value[j];
-    }
+    const uint64_t call = tac__codec_calls(set) - c->spec.start;
+    const char *from = set->all + (size_t)r * message_bytes(set);
     for (size_t i = 0; i < set->n; i++) {
-        const size_t n = set->places[i].param->count;
-        if (!is_whole(&c->spec, n)) continue;
-        req->comm->kernels->combine[TAC_SUM](dst + set->places[i].at, m.whole,
-                                             n);
-        m.whole += n;
+        const tac__codec_param *p = set->places[i].param;
+        const tac__topk t = record_of(&c->spec, p->count, call);
+        const void *record = from;
+        float *dst = (float *)(void *)req->dst + set->places[i].at;
+        if (is_whole(&c->spec, p->count))
+            req->comm->kernels->combine[TAC_SUM](dst, record, p->count);
+        else if (!tac__topk_add(&t, record, dst))
+            return not_there(c, r, p);
+        from += sizeof(uint32_t) * words(&c->spec, p->count, call);
     }
     return TAC_OK;
 }
@@ -210,7 +208,7 @@ const tac__codec_method tac__codec_topk = {
     .name = "topk",
     .doc = "the largest elements of each parameter",
     .argument = "F",
-    .options = "min=N warmup=N",
+    .options = "bits=N chunk=N min=N warmup=N",
     .feedback = 1,
     .own_feedback = 1,
     .bytes = bytes,

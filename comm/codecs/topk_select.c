@@ -6,7 +6,7 @@
  * of x, 8 KiB of scratch, nothing is moved. */
 #include <string.h>
 
-#include "codecs/codec_impl.h"
+#include "codecs/topk.h"
 
 static uint32_t magnitude(const float *x)
 {
@@ -47,16 +47,26 @@ static uint32_t threshold(const float *x, size_t n, size_t k, size_t *ties)
     return prefix;
 }
 
-void tac__topk_select(const float *x, size_t n, size_t k, size_t base,
+tac__topk_cursor tac__topk_select(const float *x, size_t n, size_t k)
+{
+    tac__topk_cursor c = {.x = x, .k = k};
+    c.least = threshold(x, n, k, &c.ties);
+    return c;
+}
+
+size_t tac__topk_next(tac__topk_cursor *c, size_t most, size_t base,
                       uint32_t *index, float *value)
 {
-    size_t ties;
-    const uint32_t least = threshold(x, n, k, &ties);
-    for (size_t i = 0, m = 0; i < n && m < k; i++) {
-        const uint32_t u = magnitude(x + i);
-        if (u < least || (u == least && ties == 0)) continue;
-        ties -= u == least;
+    const size_t wanted = c->k < most ? c->k : most;
+    size_t m = 0, i = c->at;
+    for (; m < wanted; i++) {
+        const uint32_t u = magnitude(c->x + i);
+        if (u < c->least || (u == c->least && c->ties == 0)) continue;
+        c->ties -= u == c->least;
         index[m] = (uint32_t)(base + i);
-        value[m++] = x[i];
+        value[m++] = c->x[i];
     }
+    c->at = i;
+    c->k -= m;
+    return m;
 }

@@ -59,6 +59,14 @@ static tac_status find_crowded(tac__boot *b, int *crowded)
     return s;
 }
 
+size_t tac__domain_bytes(size_t staging_bytes, int size)
+{
+    const size_t bytes = line_bytes() +
+                         TAC__SLOTS * slot_bytes(staging_bytes, size) +
+                         tac__channels_bytes(size);
+    return (bytes + 4095u) & ~(size_t)4095u;
+}
+
 tac_status tac__domain_open(tac__boot *b, int threads, size_t staging_bytes,
                             tac__domain **out)
 {

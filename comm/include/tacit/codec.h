@@ -15,7 +15,8 @@
  *                        exponent (E3M0): 0, 2^-6, 2^-5, ... 1 times the scale
  *     topk:F             the F * n elements of the largest magnitude of each
  *                        parameter (rounded to the nearest, at least 1; ties by
- *                        the lower index), 0 < F <= 1, indices as u32
+ *                        the lower index), 0 < F <= 1; values as f32 or in
+ *                        few bits, indices as u32 or within chunks
  *     powersgd:R         rank R >= 1 (Vogels et al. 2019, algorithm 1), warm
  *                        start; 1-d parameters and those where it would not
  *                        save travel as they are
@@ -28,6 +29,15 @@
  *                        codec begins (default 0; powersgd 10)
  *     stochastic         int8, fp4: rounds stochastically, without bias
  *     seed=N             int8, fp4, powersgd: of what is random (default 0)
+ *     bits=B             topk: bits of a value: 32 (f32, the default), or 8, 4
+ *                        or 2: a sign, and one of 2^(B-1) magnitudes that lie
+ *                        evenly between two levels of each 256 values: smallest
+ *                        and largest; for 2 bits the best pair in the sense of
+ *                        squares
+ *     chunk=N            topk: F of each N neighbours (a power of two, 16 to
+ *                        65536; the last chunk may be shorter), at least one;
+ *                        indices then have log2 N bits; default 0: of the whole
+ *                        parameter
  *     min=N              topk: parameters of fewer elements are sent whole, as
  *                        f32 (default 1: none)
  *     warmup=N           topk: in N calls F falls from 1/4 over 1/16, 1/64, ...
@@ -42,9 +52,11 @@
  *     bf16               2 n
  *     int8               n + 4 ceil(n / 256)
  *     fp4                ceil(n / 2) + 4 ceil(n / 256)
- *     topk               8 k for each parameter; 4 n for those sent whole (in a
- *                        warm-up k is larger)
- *     powersgd           4 (n + m) R for each matrix; 4 n for the others
+ *     topk               for each parameter 8 k; with i = log2 N bits of an
+ *                        index (else 32): 4 k + 4 ceil(k i / 32), and with bits
+ *                        8 ceil(k / 256) + 4 ceil(k (i + B) / 32); 4 n for
+ * those sent whole (in a warm-up k is larger) powersgd           4 (n + m) R
+ * for each matrix; 4 n for the others
  *
  * Error feedback. What encoding has lost is added to the next contribution.
  * Residuals are keyed by parameter name, so a rebuild of buckets moves nothing;

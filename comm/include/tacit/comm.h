@@ -168,7 +168,9 @@ TAC_API tac_status tac_comm_create_self(tac_context *ctx,
 /* MPI_Comm_split's semantics: ranks of equal color >= 0 form a communicator,
  * ordered by (key, rank in the parent); color < 0: *out becomes NULL and the
  * rank takes part only in the call. Collective, blocks, agreed verdict. The
- * child has the parent's configuration and context and may outlive it. */
+ * child has the parent's configuration and context and may outlive it; while it
+ * does not, a failure of the parent is the child's, too, as soon as somebody
+ * waits in it. */
 TAC_API tac_status tac_comm_split(tac_comm *comm, int color, int key,
                                   tac_comm **out);
 
@@ -204,6 +206,9 @@ TAC_API int tac_comm_hosts(const tac_comm *comm);
  * of shared regions, symmetric memory (tac_mem_alloc), children of a hierarchy.
  */
 TAC_API size_t tac_comm_bytes(const tac_comm *comm);
+/* The same of a communicator of `size` ranks that will be split off this one;
+ * exact where all ranks share memory. */
+TAC_API size_t tac_comm_child_bytes(const tac_comm *comm, int size);
 /* The configuration in effect, defaults filled in. Owned by comm. */
 TAC_API const tac_comm_config *tac_comm_config_of(const tac_comm *comm);
 

@@ -328,6 +328,13 @@ typedef struct tac_reducer_stats {
                                   readiness, unused ones included */
 } tac_reducer_stats;
 
+/* What `steps` steps with sync, from the codec's first call on, will have added
+ * to the total's bytes: known before the first of them, and exact where the
+ * layout is final (with the caller's memory, or after the rebuild) and hooks
+ * are none. */
+TAC_API void tac_reducer_predict(const tac_reducer *r, uint64_t steps,
+                                 uint64_t *bytes_logical, uint64_t *bytes_wire);
+
 /* Pointers in *out are the reducer's, valid until its next call. */
 TAC_API void tac_reducer_stats_get(const tac_reducer *r,
                                    tac_reducer_stats *out);
