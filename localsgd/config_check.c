@@ -119,7 +119,7 @@ static tac_status check_eager(tac_context *ctx, const tac_localsgd_config *c)
     if (c->stale != TAC_STALE_EAGER) return TAC_OK;
     if (c->delay != interval(c))
         FAIL("eager updates need a delay of one interval (%lld attempts), not "
-             "%lld",
+             "%lld: make them equal, or take delayed updates",
              (long long)interval(c), (long long)c->delay);
     if (c->n_levels > 1)
         FAIL("eager updates can't have levels: anchors differ between ranks");
@@ -152,8 +152,9 @@ static tac_status check_levels(tac_context *ctx, const tac_localsgd_config *c,
              TAC_LOCALSGD_LEVELS);
     for (int i = 0; i < c->n_levels; i++) TAC_TRY(check_level(ctx, c, i));
     if (world > 0 && c->levels[c->n_levels - 1].ranks != world)
-        FAIL("the last level has %d ranks and the world %d; it must have all",
-             c->levels[c->n_levels - 1].ranks, world);
+        FAIL("the last level has groups of %d, and there are %d workers; it "
+             "must have all: make it groups of %d",
+             c->levels[c->n_levels - 1].ranks, world, world);
     if (c->schedule.kind != TAC_SYNC_FIXED)
         FAIL("levels have fixed periods; set the schedule to fixed");
     return TAC_OK;

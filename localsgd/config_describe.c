@@ -48,7 +48,7 @@ static void say_schedule(line *l, const tac_localsgd_config *c)
     if (s->min_every) say(l, ", at least %" PRId64, s->min_every);
     if (s->max_every) say(l, ", at most %" PRId64, s->max_every);
     if (s->start) say(l, ", from attempt %" PRId64, s->start);
-    if (c->total) say(l, ", total %" PRId64, c->total);
+    if (c->total) say(l, ", %" PRId64 " attempts in all", c->total);
 }
 
 static void say_outer(line *l, const tac_outer *o)

@@ -34,6 +34,13 @@ static tac__flight *free_flight(tac_localsgd *l, int64_t fragment)
     return NULL;
 }
 
+tac_status tac__flight_await(tac_localsgd *l, tac__flight *g)
+{
+    const tac_status s = tac__await(l, &g->req);
+    g->lost = s < 0;
+    return s;
+}
+
 /* The delta is in the flight's buffer, unscaled. */
 static tac_status send(tac_localsgd *l, tac__flight *g, int64_t fragment,
                        const tac__told *told)
@@ -50,8 +57,10 @@ static tac_status send(tac_localsgd *l, tac__flight *g, int64_t fragment,
                        .room = g->room};
     if (!told->uniform)
         tac__copy_scaled(g->buf, g->buf, (float)told->share, f->n);
-    return tac__exchange_begin(l, l->n_levels - 1, f, NULL, g->buf,
-                               told->uniform, 1, &g->req);
+    const tac_status s = tac__exchange_begin(l, l->n_levels - 1, f, NULL,
+                                             g->buf, told->uniform, 1, &g->req);
+    g->lost = s < 0;
+    return s;
 }
 
 static void figures(tac_localsgd *l, const tac__flight *g)
@@ -79,9 +88,10 @@ tac_status tac__flight_send(tac_localsgd *l, int64_t fragment,
 static tac_status arrive(tac_localsgd *l, tac__flight *g)
 {
     tac__fragment *f = &l->fragments[g->fragment];
-    TAC_TRY(tac__await(l, &g->req));
+    TAC_TRY(tac__flight_await(l, g));
     figures(l, g);
     g->active = 0;
+    l->done++;
     if (g->nobody) return TAC_OK;
     tac__outer_step(l, f, g->buf, g->lr);
     if (!g->dropped) tac__scatter(l, f, l->anchor + f->at, l->config.alpha);
@@ -142,7 +152,7 @@ tac_status tac__flight_exchange(tac_localsgd *l, int64_t fragment,
     const int eager = l->config.stale == TAC_STALE_EAGER, old = (int)g->active;
     tac__gather_delta(l, f, l->staging, 1);
     if (old) {
-        TAC_TRY(tac__await(l, &g->req));
+        TAC_TRY(tac__flight_await(l, g));
         figures(l, g);
     } else if (f->n > 0) {
         memset(g->buf, 0, f->n * sizeof(float));
@@ -172,7 +182,7 @@ tac_status tac__flight_end(tac_localsgd *l, int64_t fragment,
     const int eager = l->config.stale == TAC_STALE_EAGER;
     tac__gather_delta(l, f, l->staging,
                       told->uniform ? 1.0f : (float)told->share);
-    if (g->active) TAC_TRY(tac__await(l, &g->req));
+    if (g->active) TAC_TRY(tac__flight_await(l, g));
     TAC_TRY(tac__exchange(l, l->n_levels - 1, f, NULL, l->staging,
                           told->uniform, 1));
     if (g->active && !g->nobody) {

@@ -11,7 +11,10 @@
  * flight.c    deltas under way
  * merge.c     tensors other than parameters
  * step.c      attempts, finish
+ * memory.c    bytes held, and predicted
  * stats.c state.c mean.c predict.c
+ * regroup.c   other ranks: who is the furthest; regroup_adopt.c: what the
+ *             others take over; regroup_codec.c: residuals; regroup_flights.c
  * clock.h     which attempt synchronises what */
 #ifndef TACIT_LOCALSGD_IMPL_H
 #define TACIT_LOCALSGD_IMPL_H
@@ -40,8 +43,9 @@ typedef struct tac__fragment {
     size_t first, stretches;
     double samples, steps; /* this rank's totals when it was last sent */
     uint64_t outer_steps;
-    int64_t sent;  /* attempt at which it was last sent */
-    char name[40]; /* key of codecs' state */
+    int64_t sent;    /* attempt at which it was last sent */
+    int64_t version; /* writes of the anchor; -1: half written */
+    char name[40];   /* key of codecs' state */
     tac_codec_part part;
     tac_codec_layout codec_layout;
 } tac__fragment;
@@ -50,6 +54,7 @@ typedef struct tac__fragment {
 typedef struct tac__flight {
     int64_t active, fragment, sent;
     int64_t dropped, nobody; /* this rank's, everybody's delta left out */
+    int64_t lost;            /* its exchange has failed */
     double lr;               /* inner, at sending */
     double own2;             /* |own delta|^2 */
     float *buf;
@@ -89,6 +94,18 @@ typedef struct tac__told {
     double lr, loss, attempt_s;
 } tac__told;
 
+/* An attempt that is being taken. What has failed in it is tried again after
+ * tac_localsgd_regroup. */
+typedef struct tac__turn {
+    int64_t open, ending; /* ending: tac_localsgd_finish's */
+    int64_t next;         /* fragment that is to be looked at next */
+    tac__due due;
+    tac__told told; /* of fragment 0 at the outermost level */
+    int has_told;
+    int synced, outermost, inner, arrived;
+    int64_t fragment, fragments; /* the last, how many */
+} tac__turn;
+
 struct tac_localsgd {
     tac_context *ctx;
     tac_comm *comm; /* the caller's */
@@ -124,16 +141,19 @@ struct tac_localsgd {
     tac__clock clock;
     uint64_t hash_config, hash_loaded; /* without `total` */
     uint64_t hash_all;                 /* with it, and tensors */
+    tac__turn turn;
+    int64_t done; /* synchronisations and arrivals of fragments, completed */
 
     /* since the beginning of the interval */
     double loss_sum, loss_count, busy_s;
     int64_t interval_attempts;
-    double samples, steps; /* totals */
-    int64_t last_sync;     /* attempt */
-    double step_ended;     /* clock, for the time of an attempt; 0: not */
-    double interval_began; /* clock, for deadlines */
-    uint64_t mean_bytes;   /* of tac_localsgd_mean, which is not counted */
-    double lr;             /* of the present attempt */
+    double samples, steps;    /* totals */
+    int64_t last_sync;        /* attempt */
+    double step_ended;        /* clock, for the time of an attempt; 0: not */
+    double interval_began;    /* clock, for deadlines */
+    uint64_t mean_bytes;      /* of tac_localsgd_mean, which is not counted */
+    tac_comm_op_stats before; /* what communicators before these have sent */
+    double lr;                /* of the present attempt */
     tac_localsgd_stats stats;
     tac__card figures; /* distance2, dot, own2 to be told next */
 };
@@ -142,6 +162,9 @@ struct tac_localsgd {
 tac_status tac__lsgd_open(tac_localsgd *l);
 void *tac__lsgd_alloc(tac_localsgd *l, size_t n, size_t size);
 tac_status tac__lsgd_no_memory(const tac_localsgd *l, size_t bytes);
+
+/* memory.c: how many deltas can be under way at once. */
+int64_t tac__lsgd_flights(const tac_localsgd_config *c, int64_t fragments);
 
 /* Collective failures end here: remembers the first. */
 tac_status tac__lsgd_poison(tac_localsgd *l, tac_status s);
@@ -156,6 +179,13 @@ tac_status tac__lsgd_gather(tac_comm *comm, const void *send, void *recv,
 /* Collective on the caller's communicator: the status and message of the lowest
  * rank that has failed, on all. */
 tac_status tac__lsgd_agree(tac_localsgd *l, tac_status mine);
+/* start.c, collective: configuration and tensors (and, LOADED, clocks, anchors
+ * and outer state) are the same on all ranks; the levels' communicators; what
+ * is frozen (VERIFY: everything) has the same bits. */
+enum { TAC__START_REGROUP = TAC_START_LOADED + 1 };
+tac_status tac__lsgd_compare(tac_localsgd *l, int how);
+tac_status tac__lsgd_split(tac_localsgd *l);
+tac_status tac__lsgd_verify(tac_localsgd *l, int how);
 uint64_t tac__lsgd_hash_config(const tac_localsgd_config *c, int with_total);
 /* Is the rank's delta left out of this synchronisation? */
 int tac__lsgd_drops(const tac_localsgd_config *c, uint64_t sync,
@@ -213,9 +243,15 @@ tac_status tac__flight_end(tac_localsgd *l, int64_t fragment,
                            const tac__told *told);
 /* Applies those whose time has come (all: every one), counts them. */
 tac_status tac__flights_arrive(tac_localsgd *l, int all, int *arrived);
+/* Waits for it; a failure is noted. */
+tac_status tac__flight_await(tac_localsgd *l, tac__flight *g);
 /* Applies the fragment's, if there is one. */
 tac_status tac__flight_arrive(tac_localsgd *l, int64_t fragment, int *arrived);
 int tac__flights_due(const tac_localsgd *l, int64_t attempt);
+
+/* step.c: goes on with the attempt that has failed half-way, if there is one.
+ */
+tac_status tac__turn_resume(tac_localsgd *l);
 
 /* merge.c: exchange into staging; then write. */
 tac_status tac__merge_exchange(tac_localsgd *l, int level,
@@ -223,11 +259,37 @@ tac_status tac__merge_exchange(tac_localsgd *l, int level,
 void tac__merge_write(tac_localsgd *l);
 
 /* stats.c */
+/* Before communicators are destroyed: what they have counted stays counted. */
+void tac__stats_keep(tac_localsgd *l);
 uint64_t tac__stats_wire(const tac_localsgd *l, int level);
 uint64_t tac__stats_logical(const tac_localsgd *l, int level);
 uint64_t tac__stats_control(const tac_localsgd *l, int level);
 double tac__stats_wait(const tac_localsgd *l);
 void tac__stats_figures(tac_localsgd *l, double distance2, double dot,
                         double own2, double norm2);
+
+/* ---- other ranks ----------------------------------------------------------
+ */
+
+/* How far a rank has come. The ranks do the same in the same order, so of two
+ * one is ahead in everything. */
+typedef struct tac__progress {
+    int64_t joins, attempts, done, versions;
+} tac__progress;
+
+/* regroup_adopt.c: everything that all ranks share becomes that of rank `lead`.
+ * any_joins: some rank has nothing yet. */
+tac_status tac__regroup_adopt(tac_localsgd *l, int lead, int any_joins,
+                              tac_regroup *out);
+/* regroup_flights.c: deltas under way that some rank has completely stay, on
+ * all ranks. */
+tac_status tac__regroup_flights(tac_localsgd *l, int lead, tac_regroup *out);
+/* Collective: bytes of `data` from a rank. */
+tac_status tac__regroup_send(tac_localsgd *l, int from, void *data,
+                             size_t bytes);
+/* regroup_codec.c: codecs for the new ranks, with what the old ones owe; then
+ * the numbers of their calls, from rank `lead`. */
+tac_status tac__regroup_codecs(tac_localsgd *l);
+tac_status tac__regroup_calls(tac_localsgd *l, int lead);
 
 #endif

@@ -141,22 +141,9 @@ static void place_merges(tac_localsgd *l)
 /* ---- memory ---------------------------------------------------------------
  */
 
-/* How many deltas can be under way at once. */
-static int64_t most_flights(const tac_localsgd *l)
-{
-    const tac_localsgd_config *c = &l->config;
-    const int64_t p = l->n_fragments;
-    const int64_t h =
-        c->n_levels > 0 ? c->levels[c->n_levels - 1].every : c->schedule.every;
-    if (c->delay == 0) return 0;
-    if (c->schedule.kind != TAC_SYNC_FIXED || c->delay >= h) return p;
-    const int64_t n = (int64_t)((double)c->delay / (double)h * (double)p) + 2;
-    return n < p ? n : p;
-}
-
 static tac_status open_flights(tac_localsgd *l)
 {
-    const int64_t n = most_flights(l);
+    const int64_t n = tac__lsgd_flights(&l->config, l->n_fragments);
     l->flights = calloc((size_t)n + 1, sizeof *l->flights);
     if (!l->flights) return tac__lsgd_no_memory(l, sizeof *l->flights);
     l->n_flights = n;

@@ -119,6 +119,7 @@ void tac__outer_step(tac_localsgd *l, tac__fragment *f, const float *delta,
                     .o = o,
                     .inner_lr = inner_lr,
                     .step = ++f->outer_steps};
+    f->version++;
     switch (o->kind) {
     case TAC_OUTER_AVERAGE: average(&p); break;
     case TAC_OUTER_SGD: sgd(&p); break;

@@ -114,18 +114,18 @@ static tac_status differ(tac_localsgd *l, const digest *a, const digest *b,
                  r, (int)b->how, (int)a->how);
     else
         snprintf(text, sizeof text,
-                 "localsgd: the states that ranks 0 and %d loaded are of "
-                 "different attempts or anchors; load one checkpoint",
+                 "localsgd: the states of ranks 0 and %d are of different "
+                 "attempts or anchors; load one checkpoint",
                  r);
     return say(l, TAC_ERR_MISMATCH, text);
 }
 
-static tac_status compare(tac_localsgd *l, tac_start how)
+tac_status tac__lsgd_compare(tac_localsgd *l, int how)
 {
     digest mine = {.config = tac__lsgd_hash_config(&l->config, 1),
                    .tensors = hash_tensors(l),
                    .state = how == TAC_START_LOADED ? hash_state(l) : 0,
-                   .how = how};
+                   .how = (uint64_t)how};
     tac_status s;
     (void)tac_localsgd_describe(&l->config, mine.text, sizeof mine.text);
     l->hash_all = tac_hash_u64(mine.config, mine.tensors);
@@ -150,6 +150,12 @@ static tac_status split_level(tac_localsgd *l, int i)
     return TAC_OK;
 }
 
+tac_status tac__lsgd_split(tac_localsgd *l)
+{
+    for (int i = 0; i < l->n_levels; i++) TAC_TRY(split_level(l, i));
+    return TAC_OK;
+}
+
 /* ---- values ---------------------------------------------------------------
  */
 
@@ -167,7 +173,7 @@ static tac_status broadcast(tac_localsgd *l)
     return TAC_OK;
 }
 
-static int is_compared(const tac_localsgd_tensor *t, tac_start how)
+static int is_compared(const tac_localsgd_tensor *t, int how)
 {
     if (t->merge == TAC_MERGE_FROZEN) return 1;
     return how == TAC_START_VERIFY && t->role != TAC_ROLE_BUFFER;
@@ -184,7 +190,7 @@ static tac_status other_values(tac_localsgd *l, size_t i, int r)
     return say(l, TAC_ERR_MISMATCH, text);
 }
 
-static tac_status verify(tac_localsgd *l, tac_start how)
+tac_status tac__lsgd_verify(tac_localsgd *l, int how)
 {
     const size_t n = l->n_tensors;
     uint64_t *mine = calloc(n + 1, sizeof *mine), *all = NULL;
@@ -230,10 +236,10 @@ static tac_status start(tac_localsgd *l, tac_start how)
     tac_status s = tac__lsgd_open(l);
     if (s == TAC_OK) s = check_loaded(l, how);
     TAC_TRY(tac__lsgd_agree(l, s));
-    TAC_TRY(compare(l, how));
-    for (int i = 0; i < l->n_levels; i++) TAC_TRY(split_level(l, i));
+    TAC_TRY(tac__lsgd_compare(l, how));
+    TAC_TRY(tac__lsgd_split(l));
     if (how == TAC_START_BROADCAST) TAC_TRY(broadcast(l));
-    TAC_TRY(verify(l, how));
+    TAC_TRY(tac__lsgd_verify(l, how));
     if (how != TAC_START_LOADED) set_anchor(l);
     return TAC_OK;
 }

@@ -190,6 +190,6 @@ tac_status tac_localsgd_settle(tac_localsgd *l)
     if (!l) return TAC_ERR_ARG;
     if (l->failed < 0) return l->failed;
     for (int64_t i = 0; i < l->n_flights; i++)
-        TAC_TRY(tac__await(l, &l->flights[i].req));
+        TAC_TRY(tac__flight_await(l, &l->flights[i]));
     return TAC_OK;
 }

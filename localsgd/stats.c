@@ -81,3 +81,43 @@ void tac_localsgd_stats_get(const tac_localsgd *l, tac_localsgd_stats *out)
         if (r != TAC_ROLE_PARAM) others += out->bytes_role[r];
     out->bytes_role[TAC_ROLE_PARAM] = out->bytes_wire - others;
 }
+
+void tac__stats_keep(tac_localsgd *l)
+{
+    l->stats.wait_s += tac__stats_wait(l);
+    tac_localsgd_comm_stats(l, &l->before);
+    for (int i = 0; i < l->n_levels; i++) {
+        tac__level *v = &l->levels[i];
+        const uint64_t logical = tac__stats_logical(l, i);
+        const uint64_t wire = tac__stats_wire(l, i);
+        v->bytes_control = tac__stats_control(l, i);
+        v->bytes_logical = logical;
+        v->bytes_wire = wire;
+    }
+    l->mean_bytes = 0;
+}
+
+static void add_total(tac_comm_op_stats *out, const tac_comm *comm)
+{
+    tac_comm_stats s;
+    if (!comm) return;
+    tac_comm_stats_get(comm, &s);
+    out->calls += s.total.calls;
+    out->calls_symmetric += s.total.calls_symmetric;
+    out->bytes_logical += s.total.bytes_logical;
+    out->bytes_wire += s.total.bytes_wire;
+    out->bytes_between_hosts += s.total.bytes_between_hosts;
+    out->busy_s += s.total.busy_s;
+    out->wait_s += s.total.wait_s;
+    out->exposed_s += s.total.exposed_s;
+    out->cpu_s += s.total.cpu_s;
+}
+
+void tac_localsgd_comm_stats(const tac_localsgd *l, tac_comm_op_stats *out)
+{
+    *out = l->before;
+    for (int i = 0; i < l->n_levels; i++) {
+        add_total(out, l->levels[i].data);
+        add_total(out, l->levels[i].control);
+    }
+}

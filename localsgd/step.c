@@ -7,16 +7,8 @@
 /* ---- what is due ----------------------------------------------------------
  */
 
-typedef struct turn {
-    tac__due due;
-    tac__told told; /* of fragment 0 at the outermost level */
-    int has_told;
-    int synced, outermost, inner, arrived;
-    int64_t fragment, fragments; /* the last, how many */
-} turn;
-
 static tac_status sync_one(tac_localsgd *l, int level, int64_t fragment,
-                           turn *t)
+                           tac__turn *t)
 {
     tac__told told;
     const int outermost = level == l->n_levels - 1;
@@ -33,11 +25,12 @@ static tac_status sync_one(tac_localsgd *l, int level, int64_t fragment,
     return TAC_OK;
 }
 
-static tac_status sync_all(tac_localsgd *l, turn *t)
+static tac_status sync_all(tac_localsgd *l, tac__turn *t)
 {
     const int64_t n = l->clock.attempts;
     if (t->due.end) TAC_TRY(tac__flights_arrive(l, 1, &t->arrived));
-    for (int64_t p = 0; p < l->n_fragments; p++) {
+    for (; t->next < l->n_fragments; t->next++) {
+        const int64_t p = t->next;
         if (tac__clock_is_due(&l->clock, &t->due, n, p)) {
             TAC_TRY(tac__flight_arrive(l, p, &t->arrived));
             TAC_TRY(sync_one(l, l->n_levels - 1, p, t));
@@ -63,7 +56,7 @@ static void next_interval(tac_localsgd *l, const tac__told *told)
     l->interval_attempts = 0;
 }
 
-static void count(tac_localsgd *l, const turn *t)
+static void count(tac_localsgd *l, const tac__turn *t)
 {
     const int64_t n = l->clock.attempts;
     if (!t->synced) return;
@@ -75,7 +68,8 @@ static void count(tac_localsgd *l, const turn *t)
     l->interval_began = tac_clock_s();
 }
 
-static void fill_event(const tac_localsgd *l, const turn *t, tac_sync_event *e)
+static void fill_event(const tac_localsgd *l, const tac__turn *t,
+                       tac_sync_event *e)
 {
     const tac_localsgd_config *c = &l->config;
     *e = (tac_sync_event){
@@ -140,30 +134,37 @@ static tac_status progress(tac_localsgd *l)
     return TAC_OK;
 }
 
-static tac_status take_turn(tac_localsgd *l, turn *t)
+static tac_status take_turn(tac_localsgd *l)
 {
+    tac__turn *t = &l->turn;
     TAC_TRY(progress(l));
     TAC_TRY(tac__flights_arrive(l, 0, &t->arrived));
     t->due = tac__clock_due(&l->clock, l->clock.attempts);
     if (t->due.any) TAC_TRY(sync_all(l, t));
     count(l, t);
-    if (t->has_told && !t->due.end && tac__clock_ends(&l->clock))
-        next_interval(l, &t->told);
+    if (t->has_told && tac__clock_ends(&l->clock)) next_interval(l, &t->told);
+    t->open = 0;
     return TAC_OK;
+}
+
+tac_status tac__turn_resume(tac_localsgd *l)
+{
+    return l->turn.open && !l->turn.ending ? take_turn(l) : TAC_OK;
 }
 
 tac_status tac_localsgd_step(tac_localsgd *l, const tac_local_step *s,
                              tac_sync_event *event)
 {
-    turn t = {.fragment = -1};
     if (!l || !s) return TAC_ERR_ARG;
     TAC_TRY(check_step(l, s));
     const double began = tac_clock_s();
     account(l, s, began);
-    TAC_TRY(take_turn(l, &t));
-    if (event) fill_event(l, &t, event);
+    l->turn = (tac__turn){.open = 1, .fragment = -1};
+    TAC_TRY(take_turn(l));
+    if (event) fill_event(l, &l->turn, event);
     l->step_ended = tac_clock_s();
-    if (t.synced || t.arrived) l->stats.sync_s += l->step_ended - began;
+    if (l->turn.synced || l->turn.arrived)
+        l->stats.sync_s += l->step_ended - began;
     return TAC_OK;
 }
 
@@ -178,20 +179,27 @@ int tac_localsgd_due(const tac_localsgd *l)
     return tac__clock_due(&l->clock, next).any || tac__flights_due(l, next);
 }
 
+int tac_localsgd_is_clean(const tac_localsgd *l)
+{
+    return l->clock.clean == l->clock.attempts;
+}
+
 /* ---- the end --------------------------------------------------------------
  */
 
 static tac_status finish(tac_localsgd *l)
 {
-    turn t = {.fragment = -1, .due = {.end = 1, .any = 1, .inner = -1}};
+    tac__turn *t = &l->turn;
     tac__told told;
+    if (!t->open) *t = (tac__turn){.open = 1, .ending = 1, .fragment = -1};
+    t->due = (tac__due){.end = 1, .any = 1, .inner = -1};
     if (l->clock.clean != l->clock.attempts) {
-        TAC_TRY(sync_all(l, &t));
-        count(l, &t);
+        TAC_TRY(sync_all(l, t));
+        count(l, t);
     }
-    return tac__lsgd_poison(
-        l,
-        tac__lsgd_cards(l, l->n_levels - 1, TAC__FRAGMENT_NONE, &t.due, &told));
+    return tac__lsgd_poison(l, tac__lsgd_cards(l, l->n_levels - 1,
+                                               TAC__FRAGMENT_NONE, &t->due,
+                                               &told));
 }
 
 tac_status tac_localsgd_finish(tac_localsgd *l)

@@ -67,8 +67,9 @@ static tac_status plainly(tac_localsgd *l, int level, tac__fragment *f,
     if (outermost) plain_figures(l, f, l->staging);
     if (told->nobody) return TAC_OK;
     if (!told->dropped) tac__scatter(l, f, l->staging, mixing(l, level, due));
-    if (outermost && l->anchor && f->n > 0)
-        memcpy(l->anchor + f->at, l->staging, f->n * sizeof(float));
+    if (!outermost || !l->anchor) return TAC_OK;
+    if (f->n > 0) memcpy(l->anchor + f->at, l->staging, f->n * sizeof(float));
+    f->version++;
     return TAC_OK;
 }
 
@@ -121,6 +122,7 @@ static tac_status one_way(tac_localsgd *l, int level, int64_t fragment,
 static void note(tac_localsgd *l, int level, int64_t fragment)
 {
     tac__fragment *f = &l->fragments[fragment];
+    l->done++;
     if (level == l->n_levels - 1) {
         f->samples = l->samples;
         f->steps = l->steps;

@@ -192,8 +192,3 @@ size_t tac_localsgd_elements(const tac_localsgd *l)
         if (l->tensors[i].t.role == TAC_ROLE_PARAM) n += l->tensors[i].t.count;
     return n;
 }
-
-size_t tac_localsgd_bytes(const tac_localsgd *l)
-{
-    return l->bytes;
-}

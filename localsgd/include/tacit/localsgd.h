@@ -23,7 +23,8 @@
  *
  * Memory (tac_localsgd_bytes), for n parameters of which the largest fragment
  * has m: staging m; an anchor n; the outer optimizer's arrays n each; with a
- * delay one more buffer of a fragment for each that can be under way.
+ * delay one more buffer of a fragment for each that can be under way; and what
+ * a codec holds (tac_codec_predict), for each level.
  *
  * Own communicators. tac_localsgd_start splits what it needs off the caller's,
  * two a level, so that deltas under way never wait for, nor hold up, the
@@ -36,10 +37,10 @@
  * skipped. A rank without data left calls it with samples = 0.
  *
  * Errors. A failure of communication poisons the object: each later call
- * returns the first error at once. Parameters then hold either the state before
- * the synchronisation or the state after it, never a mixture: nothing of a
- * fragment is written before all that is exchanged with it has arrived. Destroy
- * the object before memory of its tensors is freed.
+ * returns the first error at once, until tac_localsgd_regroup. Parameters then
+ * hold either the state before the synchronisation or the state after it, never
+ * a mixture: nothing of a fragment is written before all that is exchanged with
+ * it has arrived. Destroy the object before memory of its tensors is freed.
  *
  * Thread-safety: one thread at a time an object. */
 #ifndef TACIT_LOCALSGD_H
@@ -143,10 +144,60 @@ TAC_API void tac_localsgd_micro_step(tac_localsgd *l);
  * overlap or that checkpoint around it). Not known, and 0, before the first
  * attempt of QSR and CUSTOM. */
 TAC_API int tac_localsgd_due(const tac_localsgd *l);
+/* 1 if all ranks have the same parameters: nothing was trained since everything
+ * was averaged, and nothing is under way. The same on all ranks. */
+TAC_API int tac_localsgd_is_clean(const tac_localsgd *l);
 /* Ends: applies what is under way and synchronises what is not yet. Collective;
  * all ranks end with the same parameters (and compare their attempts once more,
  * so that a rank with one too many is found). May be called once. */
 TAC_API tac_status tac_localsgd_finish(tac_localsgd *l);
+
+typedef struct tac_regroup {
+    int ranks, joined; /* of the new world; of these, newcomers */
+    int64_t attempts;  /* made so far: the trainer goes on behind this one */
+    int64_t forward;   /* of them, those that this rank has not made itself: its
+                          clock was set forward; a newcomer's: all */
+    int64_t adopted;   /* fragments whose anchor this rank took over */
+    int64_t dropped;   /* deltas under way that were given up, on all ranks */
+    int64_t retried;   /* fragments that were synchronised in this call */
+} tac_regroup;
+
+/* Goes on with other ranks: after a failure, or between attempts (also before
+ * finish is tried once more), with a new communicator of the ranks that are
+ * left, in any order, and of newcomers. Collective on `comm`, which is borrowed
+ * instead of the one before; that may be destroyed when this has returned.
+ *
+ * A newcomer has created an object on `comm` with the same configuration and
+ * tensors, and calls this instead of tac_localsgd_start. It gets the anchor as
+ * its parameters (without anchor: the parameters of the rank that is furthest),
+ * the outer state, the clock, the rule's memory, and of the other tensors what
+ * TAC_START_BROADCAST sends.
+ *
+ * When ranks fail, some may have completed a synchronisation that others have
+ * not. What counts is the rank that is furthest: those that are behind take
+ * over its clock, anchor and outer state, of fragments that they lack, mix
+ * their parameters with them as they would have, and say so in `forward` and
+ * `adopted`: what they had sent is in it. (Without an anchor they keep their
+ * parameters, which meet the others' at the next synchronisation.) Then what
+ * the furthest rank has not synchronised at its present attempt is synchronised
+ * in this call, so parameters may have changed.
+ *
+ * Deltas under way: those whose average some rank has completely are kept, for
+ * all; the others are given up. With a delay shorter than the interval that
+ * loses nothing, as the parameters still have what was sent. One interval late
+ * it loses that interval.
+ *
+ * Error feedback: residuals of the ranks that are left stay. Weights, shares
+ * and bytes follow the new number of ranks; the last of `levels` too, if the
+ * inner ones divide it. Deltas of EAGER replicas can't be regrouped, as their
+ * anchors differ: UNSUPPORTED.
+ *
+ * `out` may be NULL. Errors: STATE (after finish; nobody has a state; only half
+ * written ones), ARG (the configuration can't be with so many ranks), MISMATCH,
+ * NOMEM, those of comm. Then the object is poisoned as after a failure, and
+ * this may be called again with another communicator. */
+TAC_API tac_status tac_localsgd_regroup(tac_localsgd *l, tac_comm *comm,
+                                        tac_regroup *out);
 
 /* The averaged model as evaluation should see it: before a synchronisation the
  * ranks' parameters differ. Collective: the mean over ranks of all PARAM
@@ -179,8 +230,15 @@ typedef struct tac_localsgd_stats {
 } tac_localsgd_stats;
 TAC_API void tac_localsgd_stats_get(const tac_localsgd *l,
                                     tac_localsgd_stats *out);
-/* Bytes held: anchors, outer state, staging. */
+/* Everything that the object's own communicators did, digests, means and
+ * set-up included, of this rank and since tac_localsgd_start. */
+TAC_API void tac_localsgd_comm_stats(const tac_localsgd *l,
+                                     tac_comm_op_stats *out);
+/* Bytes held after start: anchors, outer state, staging, and what codecs will
+ * hold from their first calls on (residuals, messages). */
 TAC_API size_t tac_localsgd_bytes(const tac_localsgd *l);
+/* And of its own communicators. */
+TAC_API size_t tac_localsgd_comm_bytes(const tac_localsgd *l);
 
 /* Everything that a bitwise continuation on as many ranks needs, at any phase:
  * clocks, interval, the rule's memory, anchor, outer state, residuals of
@@ -225,6 +283,11 @@ TAC_API tac_status tac_localsgd_predict(
     tac_context *ctx, const tac_localsgd_config *c, const tac_localsgd_model *m,
     int world, int64_t attempts, double (*lr)(void *, int64_t), void *arg,
     tac_localsgd_prediction *out);
+/* What tac_localsgd_bytes will be, to the byte. Errors: ARG, NOMEM. */
+TAC_API tac_status tac_localsgd_predict_memory(tac_context *ctx,
+                                               const tac_localsgd_config *c,
+                                               const tac_localsgd_model *m,
+                                               int world, size_t *out);
 
 TAC_END_DECLS
 
