@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Samples that are asked for at a time where memory of their own is needed. */
+enum { CHUNK = 64 };
+
 struct tac_dataset {
     atomic_size_t owners;
     const tac_dataset_ops *ops;
@@ -111,23 +114,71 @@ tac_status tac_dataset_gather(const tac_dataset *set, tac_context *ctx,
     return set->ops->gather(set->impl, ctx, n, index, x, y);
 }
 
+/* Gathers a few samples at a time and keeps their labels. */
+static tac_status labels_by_gather(const tac_dataset *set, tac_context *ctx,
+                                   size_t n, const uint32_t *index, int32_t *y)
+{
+    float *x = malloc(CHUNK * set->sample * sizeof(*x));
+    tac_status status = TAC_OK;
+    if (!x)
+        return tac_fail(ctx, TAC_ERR_NOMEM,
+                        "no memory for %d samples of dataset %s", CHUNK,
+                        set->ops->name);
+    for (size_t done = 0; done < n && status >= 0; done += CHUNK) {
+        const size_t m = n - done < CHUNK ? n - done : CHUNK;
+        status = set->ops->gather(set->impl, ctx, m, index + done, x, y + done);
+    }
+    free(x);
+    return status;
+}
+
+tac_status tac_dataset_labels(const tac_dataset *set, tac_context *ctx,
+                              size_t n, const uint32_t *index, int32_t *y)
+{
+    if (n == 0) return TAC_OK;
+    TAC_TRY(check_indices(set, ctx, n, index));
+    if (set->ops->struct_size < sizeof(tac_dataset_ops) || !set->ops->labels)
+        return labels_by_gather(set, ctx, n, index, y);
+    return set->ops->labels(set->impl, ctx, n, index, y);
+}
+
 /* A subset translates indices and lets its parent gather. */
 typedef struct subset {
     tac_dataset *parent;
     uint32_t index[];
 } subset;
 
+/* Writes the parent's indices of up to CHUNK samples; returns how many. */
+static size_t translate(const subset *s, size_t n, const uint32_t *index,
+                        uint32_t *parents)
+{
+    const size_t m = n < CHUNK ? n : CHUNK;
+    for (size_t i = 0; i < m; ++i) parents[i] = s->index[index[i]];
+    return m;
+}
+
 static tac_status subset_gather(void *impl, tac_context *ctx, size_t n,
                                 const uint32_t *index, float *x, int32_t *y)
 {
-    enum { CHUNK = 64 };
     const subset *s = impl;
     uint32_t parents[CHUNK];
     for (size_t done = 0; done < n;) {
-        const size_t m = n - done < CHUNK ? n - done : CHUNK;
-        for (size_t i = 0; i < m; ++i) parents[i] = s->index[index[done + i]];
+        const size_t m = translate(s, n - done, index + done, parents);
         TAC_TRY(tac_dataset_gather(s->parent, ctx, m, parents,
                                    x + done * s->parent->sample, y + done));
+        done += m;
+    }
+    return TAC_OK;
+}
+
+static tac_status subset_labels(void *impl, tac_context *ctx, size_t n,
+                                const uint32_t *index, int32_t *y)
+{
+    const subset *s = impl;
+    uint32_t parents[CHUNK];
+    for (size_t done = 0; done < n;) {
+        const size_t m = translate(s, n - done, index + done, parents);
+        TAC_TRY(tac_dataset_labels(s->parent, ctx, m, parents, y + done));
         done += m;
     }
     return TAC_OK;
@@ -157,13 +208,15 @@ size_t tac_dataset_bytes(const tac_dataset *set)
         return set->info.count * sizeof(uint32_t) +
                share_bytes(s->parent, set->info.count);
     }
-    if (set->ops->struct_size < sizeof(tac_dataset_ops) || !set->ops->bytes)
+    if (set->ops->struct_size < offsetof(tac_dataset_ops, labels) ||
+        !set->ops->bytes)
         return 0;
     return set->ops->bytes(set->impl);
 }
 
-static const tac_dataset_ops subset_ops = {sizeof(tac_dataset_ops), "subset",
-                                           subset_gather, subset_destroy, NULL};
+static const tac_dataset_ops subset_ops = {
+    sizeof(tac_dataset_ops), "subset", subset_gather,
+    subset_destroy,          NULL,     subset_labels};
 
 tac_status tac_dataset_subset(tac_context *ctx, tac_dataset *parent, size_t n,
                               const uint32_t *index, tac_dataset **out)

@@ -27,6 +27,15 @@ static tac_status image_gather(void *impl, tac_context *ctx, size_t n,
     return TAC_OK;
 }
 
+static tac_status image_labels(void *impl, tac_context *ctx, size_t n,
+                               const uint32_t *index, int32_t *y)
+{
+    const image_set *s = impl;
+    (void)ctx;
+    for (size_t i = 0; i < n; ++i) y[i] = s->labels[index[i]];
+    return TAC_OK;
+}
+
 static size_t image_bytes(const void *impl)
 {
     const image_set *s = impl;
@@ -48,8 +57,9 @@ tac_status tac__image_set_create(tac_context *ctx, const char *name,
 {
     image_set *s = malloc(sizeof(*s));
     if (!s) return tac_fail(ctx, TAC_ERR_NOMEM, "no memory for data %s", name);
-    s->ops = (tac_dataset_ops){sizeof(tac_dataset_ops), name, image_gather,
-                               image_destroy, image_bytes};
+    s->ops =
+        (tac_dataset_ops){sizeof(tac_dataset_ops), name,        image_gather,
+                          image_destroy,           image_bytes, image_labels};
     s->count = info->count;
     s->pixels = (uint8_t *)images->pixels;
     s->labels = (uint8_t *)images->labels;

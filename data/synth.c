@@ -51,8 +51,19 @@ static tac_status synth_gather(void *impl, tac_context *ctx, size_t n,
     return TAC_OK;
 }
 
-static const tac_dataset_ops synth_ops = {sizeof(tac_dataset_ops), "synth",
-                                          synth_gather, free, NULL};
+static tac_status synth_labels(void *impl, tac_context *ctx, size_t n,
+                               const uint32_t *index, int32_t *y)
+{
+    const synth *s = impl;
+    (void)ctx;
+    for (size_t i = 0; i < n; ++i)
+        y[i] = (int32_t)((s->config.first + (uint64_t)index[i]) %
+                         s->config.classes);
+    return TAC_OK;
+}
+
+static const tac_dataset_ops synth_ops = {
+    sizeof(tac_dataset_ops), "synth", synth_gather, free, NULL, synth_labels};
 
 /* Cells of all classes and channels come from one sequence, step 0. */
 static void make_prototypes(synth *s)

@@ -8,7 +8,7 @@
  *     static tac_status my_gather(void *impl, tac_context *ctx, size_t n,
  *                                 const uint32_t *index, float *x, int32_t *y);
  *     static const tac_dataset_ops my_ops = {
- *         sizeof(tac_dataset_ops), "mine", my_gather, my_destroy, NULL};
+ *         sizeof(tac_dataset_ops), "mine", my_gather, my_destroy, NULL, NULL};
  *     tac_dataset_info info = {.count = n, .h = 1, .w = 1, .c = 16,
  *                              .classes = 2};
  *     tac_dataset_create(ctx, &my_ops, impl, &info, &set);
@@ -49,6 +49,9 @@ typedef struct tac_dataset_ops {
     void (*destroy)(void *impl);
     /* Bytes of memory that impl holds; NULL: none worth a word. */
     size_t (*bytes)(const void *impl);
+    /* As gather, for labels alone; NULL: gather is asked, images and all. */
+    tac_status (*labels)(void *impl, tac_context *ctx, size_t n,
+                         const uint32_t *index, int32_t *y);
 } tac_dataset_ops;
 
 /* Makes a dataset of `impl`, which it owns from then on (on failure the caller
@@ -75,6 +78,11 @@ TAC_API size_t tac_dataset_bytes(const tac_dataset *set);
  * n may be 0. Errors: ARG for an index out of range; those of the dataset. */
 TAC_API tac_status tac_dataset_gather(const tac_dataset *set, tac_context *ctx,
                                       size_t n, const uint32_t *index, float *x,
+                                      int32_t *y);
+
+/* The labels of the same samples. Errors: as above; NOMEM. */
+TAC_API tac_status tac_dataset_labels(const tac_dataset *set, tac_context *ctx,
+                                      size_t n, const uint32_t *index,
                                       int32_t *y);
 
 /* The samples index[0..n-1] of `parent` (copied; parent is retained): sample i

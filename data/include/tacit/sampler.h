@@ -19,6 +19,14 @@
  * saved it. The permutation is Fisher-Yates over Philox (key {seed,
  * TAC_STREAM_SHUFFLE, epoch}): O(N) at each change of epoch, 4 bytes a sample.
  *
+ * With shards (tacit/shards.h) each rank has samples of its own instead. In
+ * each epoch they come in an order of their own, a permutation that depends on
+ * (seed, epoch, rank): sample k of rank r has the position r + k*R. All ranks
+ * get as many as the largest shard has (with drop_last the smallest); a rank
+ * that has fewer begins anew, and what it gets then is not valid. Shards that
+ * tac_shards_create makes are equal up to one sample, the larger ones first, so
+ * that the positions of valid samples are 0..N-1 here, too.
+ *
  * Thread-safety: calls that take a const sampler may run in several threads as
  * long as none changes it. */
 #ifndef TACIT_SAMPLER_H
@@ -28,6 +36,7 @@
 #include <stdint.h>
 
 #include "tacit/context.h"
+#include "tacit/shards.h"
 #include "tacit/state.h"
 
 TAC_BEGIN_DECLS
@@ -42,17 +51,20 @@ typedef struct tac_sampler_config {
     int shuffle;     /* 0: in the order 0..N-1 */
     int drop_last;   /* 1: drop the last N mod R instead of padding */
     uint64_t seed;
+    const tac_shards *shards; /* of N samples and R ranks, copied from; NULL:
+                                 none */
 } tac_sampler_config;
 
-#define TAC_SAMPLER_CONFIG_INIT                      \
-    {                                                \
-        sizeof(tac_sampler_config), 0, 1, 0, 1, 0, 0 \
+#define TAC_SAMPLER_CONFIG_INIT                            \
+    {                                                      \
+        sizeof(tac_sampler_config), 0, 1, 0, 1, 0, 0, NULL \
     }
 
 typedef struct tac_sample {
     uint64_t position; /* in the order of the epoch, over all ranks */
     uint32_t index;    /* in the dataset */
-    int valid;         /* 0: padding, seen already in this epoch */
+    int valid;         /* 0: padding, seen already in this epoch (or of a rank
+                          without samples) */
 } tac_sample;
 
 /* Creates a sampler at epoch 0, position 0. Errors: ARG, with its own message
@@ -92,6 +104,10 @@ TAC_API size_t tac_sampler_next(tac_sampler *s, size_t n, tac_sample *out);
  * `position`: what a mean over the step is divided by. No communication. */
 TAC_API size_t tac_sampler_step_count(const tac_sampler *s, uint64_t position,
                                       size_t n);
+/* The same over the ranks first .. end-1 alone, at most R. */
+TAC_API size_t tac_sampler_step_count_of(const tac_sampler *s,
+                                         uint64_t position, size_t n,
+                                         size_t first, size_t end);
 
 /* State visitor (tac_state_walk_fn): "seed", "epoch", "position". What a
  * loader of state writes takes effect at once. */
