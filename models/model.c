@@ -115,6 +115,12 @@ void tac_model_destroy(tac_model *m)
     free(m);
 }
 
+/* Models that see an image as so many features. */
+static int takes_flat(const tac_model *m)
+{
+    return m->ops == &tac__model_mlp || m->ops == &tac__model_linear;
+}
+
 /* x must be (n,H,W,C), or flat with as many features. */
 static tac_status check_input(const tac_model *m, const tac_tensor *x)
 {
@@ -122,11 +128,10 @@ static tac_status check_input(const tac_model *m, const tac_tensor *x)
     if (x->ndim == 4 && x->shape[1] == c->h && x->shape[2] == c->w &&
         x->shape[3] == c->c)
         return TAC_OK;
-    if (x->ndim == 2 && x->shape[1] == c->h * c->w * c->c &&
-        m->ops == &tac__model_mlp)
+    if (x->ndim == 2 && x->shape[1] == c->h * c->w * c->c && takes_flat(m))
         return TAC_OK;
     char shape[96], flat[32] = "";
-    if (m->ops == &tac__model_mlp)
+    if (takes_flat(m))
         snprintf(flat, sizeof(flat), " or (n,%zu)", c->h * c->w * c->c);
     return tac_fail(m->ctx, TAC_ERR_ARG,
                     "model %s: input is %s, expected (n,%zu,%zu,%zu)%s",

@@ -25,7 +25,7 @@ struct tac_model {
     char *spec;
 };
 
-extern const tac__model_ops tac__model_mlp, tac__model_cnn;
+extern const tac__model_ops tac__model_mlp, tac__model_cnn, tac__model_linear;
 
 /* Operations of the family at `index` of tac_model_families(). */
 const tac__model_ops *tac__model_ops_at(size_t index);

@@ -7,6 +7,8 @@
  *                      pad 1, 32->64, ReLU, max pool 2x2; fc1 to 128, ReLU,
  *                      dropout; fc2 to classes. On 28x28x1 with 10 classes:
  *                      421,642 parameters. H and W at least 4.
+ *   linear             one linear layer, softmax regression: fc1.weight
+ *                      (classes,784), fc1.bias; no dropout
  *
  * Names and initial values of parameters are PyTorch's. Activations are NHWC,
  * so what a linear layer sees of an image is in the order H,W,C: column
@@ -59,14 +61,15 @@ TAC_API const tac_model_family *tac_model_families(void);
  * as some parameters may have been registered). `config` NULL means defaults.
  * Values come from tac_params_layout and tac_params_init. Errors: CONFIG for an
  * unknown name or a bad argument (the message names the nearest and all known
- * models); ARG for a shape or probability out of range; NOMEM. */
+ * models), and dropout where there is no place for it; ARG for a shape or
+ * probability out of range; NOMEM. */
 TAC_API tac_status tac_model_create(tac_params *params, const char *spec,
                                     const tac_model_config *config,
                                     tac_model **out);
 TAC_API void tac_model_destroy(tac_model *m); /* NULL is legal */
 
-/* Records logits (n,classes) of x (n,H,W,C), or (n,H*W*C) for the mlp, both of
- * the tape's dtype. The loss is the caller's: see
+/* Records logits (n,classes) of x (n,H,W,C), or (n,H*W*C) for mlp and linear,
+ * both of the tape's dtype. The loss is the caller's: see
  * tac_op_softmax_cross_entropy. Errors: ARG for another shape; the tape's. */
 TAC_API tac_status tac_model_forward(const tac_model *m, tac_tape *tape,
                                      tac_tensor *x, tac_tensor **logits);
