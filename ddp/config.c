@@ -7,8 +7,9 @@
 
 static const tac_option table[] = {
     {"model", TAC_OPT_STR, "cnn", NULL,
-     "model to train: cnn, mlp, or mlp with its hidden sizes", AT(model), 0, 0,
-     "cnn|mlp|mlp:500,500", "model and data"},
+     "model to train: cnn, mlp, mlp with its hidden sizes, or linear (softmax "
+     "regression)",
+     AT(model), 0, 0, "cnn|mlp|mlp:500,500|linear", "model and data"},
     {"data", TAC_OPT_STR, "fashion-mnist", NULL,
      "data set: Fashion-MNIST, IDX files of one folder, or generated data",
      AT(data), 0, 0, "fashion-mnist|idx:DIR|synth[:N]", NULL},
@@ -42,18 +43,14 @@ static const tac_option table[] = {
     {"progress", TAC_OPT_ENUM, "caller", NULL,
      "who drives communication: the training thread, or a thread of its own",
      AT(progress), 0, 0, "caller|thread", NULL},
-    {"sync", TAC_OPT_ENUM, "grad", NULL,
-     "grad averages gradients each step; none lets replicas drift (for "
-     "measuring compute alone)",
-     AT(sync), 0, 0, "grad|none", NULL},
     {"bucket-mb", TAC_OPT_F64, "25", "MiB", "size of gradient buckets",
      AT(bucket_mb), 1e-6, 1e6, NULL, NULL},
     {"first-bucket-mb", TAC_OPT_F64, "1", "MiB",
      "size of the bucket that is ready first", AT(first_bucket_mb), 1e-6, 1e6,
      NULL, NULL},
     {"compress", TAC_OPT_STR, "none", NULL,
-     "what gradients travel as; options follow after commas (ef, noef, "
-     "start=N, ...; see docs/comm.md)",
+     "what gradients, or in local modes differences of parameters, travel as; "
+     "options follow after commas (ef, noef, start=N, ...; see docs/comm.md)",
      AT(compress), 0, 0, "none|fp16|bf16|int8|fp4|topk:F|powersgd:R", NULL},
     {"deterministic", TAC_OPT_BOOL, "false", NULL,
      "same bits for every transport, bucket size and order of arrival",
@@ -64,6 +61,87 @@ static const tac_option table[] = {
     {"stall-warn", TAC_OPT_INT, "60", "s",
      "name the missing ranks when a communication takes longer",
      AT(stall_warn_s), 1, 86400, NULL, NULL},
+
+    {"sync", TAC_OPT_ENUM, "grad", NULL,
+     "how replicas stay together: grad averages gradients in every step; "
+     "local, post-local, slowmo, diloco, streaming and oneshot average "
+     "parameters now and then (docs/localsgd.md); none lets them drift, for "
+     "measuring compute alone",
+     AT(sync), 0, 0,
+     "grad|local|post-local|slowmo|diloco|streaming|oneshot|none", "replicas"},
+    {"sync-every", TAC_OPT_INT, "0", "steps",
+     "H: steps between two averages in local modes; 0: 16", AT(sync_every), 0,
+     1e12, NULL, NULL},
+    {"sync-start", TAC_OPT_F64, "auto", "steps",
+     "steps at the beginning that each end in an average; auto: none, for "
+     "post-local half of the run",
+     AT(sync_start), 0, 1e12, "auto", NULL},
+    {"sync-schedule", TAC_OPT_STR, "fixed", NULL,
+     "how the interval changes: by the learning rate (qsr), by the loss "
+     "(adacomm), by bytes a second and rank (budget)",
+     AT(sync_schedule), 0, 0, "fixed|qsr:ALPHA[,POWER]|adacomm|budget:BYTES",
+     NULL},
+    {"sync-min", TAC_OPT_INT, "0", "steps",
+     "shortest interval of such a schedule; 0: no limit", AT(sync_min), 0, 1e12,
+     NULL, NULL},
+    {"sync-max", TAC_OPT_INT, "0", "steps",
+     "longest interval of such a schedule; 0: no limit", AT(sync_max), 0, 1e12,
+     NULL, NULL},
+    {"sync-levels", TAC_OPT_STR, NULL, NULL,
+     "groups of so many workers average every so many steps, inner groups "
+     "first; the last has all workers and takes the place of --sync-every",
+     AT(sync_levels), 0, 0, "WORKERS:EVERY,...", NULL},
+    {"worker-size", TAC_OPT_INT, "1", "ranks",
+     "ranks that average gradients in every step and are one worker to the "
+     "local modes",
+     AT(worker_size), 1, 65536, NULL, NULL},
+    {"outer", TAC_OPT_ENUM, "auto", NULL,
+     "outer optimizer, which takes the averaged difference for a gradient; "
+     "auto: average for local, post-local and oneshot, slowmo for slowmo, "
+     "nesterov for diloco and streaming",
+     AT(outer), 0, 0, "auto|average|sgd|heavy-ball|nesterov|slowmo|adam", NULL},
+    {"outer-lr", TAC_OPT_F64, "auto", NULL,
+     "its rate; auto: 0.7 for diloco, 0.4 for streaming, else 1", AT(outer_lr),
+     0, 1e6, "auto", NULL},
+    {"outer-momentum", TAC_OPT_F64, "auto", NULL,
+     "its momentum; auto: 0.5 for slowmo, 0.9 for nesterov, heavy-ball and "
+     "adam",
+     AT(outer_momentum), 0, 0.999999, "auto", NULL},
+    {"fragments", TAC_OPT_INT, "0", NULL,
+     "parts of the layers that are averaged at steps of their own; 0: one, for "
+     "streaming one a layer, at most 4",
+     AT(fragments), 0, 65536, NULL, NULL},
+    {"sync-delay", TAC_OPT_F64, "auto", "steps",
+     "steps that training goes on before an average is applied; auto: 0, for "
+     "streaming 1",
+     AT(sync_delay), 0, 1e12, "auto", NULL},
+    {"sync-alpha", TAC_OPT_F64, "auto", NULL,
+     "share of its own parameters that a rank keeps then; auto: 0, for "
+     "streaming 0.5",
+     AT(sync_alpha), 0, 1, "auto", NULL},
+    {"stale", TAC_OPT_ENUM, "delayed", NULL,
+     "with --sync-delay equal to --sync-every: apply the old average as it is, "
+     "or with this rank's own part made fresh",
+     AT(stale), 0, 0, "delayed|eager", NULL},
+    {"weighting", TAC_OPT_ENUM, "uniform", NULL,
+     "what a worker counts by in averages", AT(weighting), 0, 0,
+     "uniform|samples|steps", NULL},
+    {"moments", TAC_OPT_ENUM, "keep", NULL,
+     "what an average does to the optimizer's moments: each worker keeps its "
+     "own, or they are averaged too, or start anew",
+     AT(moments), 0, 0, "keep|average|reset", NULL},
+    {"late", TAC_OPT_STR, "wait", NULL,
+     "workers whose interval takes longer: wait for them, or let them drop "
+     "what is left of it",
+     AT(late), 0, 0, "wait|drop:SECONDS", NULL},
+    {"drop-deltas", TAC_OPT_F64, "0", NULL,
+     "probability that a worker's part of an average is lost, for experiments",
+     AT(drop_deltas), 0, 0.999999, NULL, NULL},
+    {"shards", TAC_OPT_STR, "iid", NULL,
+     "which samples a rank sees: iid deals all anew each epoch; sorted cuts "
+     "them by label; dirichlet draws each rank's mix of labels, the less even "
+     "the smaller A",
+     AT(shards), 0, 0, "iid|sorted|dirichlet:A", NULL},
 
     {"precision", TAC_OPT_ENUM, "fp32", NULL,
      "type that products are computed in; parameters, gradients and the "
@@ -179,6 +257,14 @@ static const tac_option table[] = {
      "when to evaluate on the validation images: each epoch, each N steps, or "
      "0 for only at the end",
      AT(eval_every), 0, 0, "epoch|N", NULL},
+    {"target-accuracy", TAC_OPT_F64, "0", NULL,
+     "stop when an evaluation on the validation images is as accurate (0.85), "
+     "and say when that was; 0: never",
+     AT(target_accuracy), 0, 1, NULL, NULL},
+    {"skip-compute", TAC_OPT_BOOL, "false", NULL,
+     "communication alone: everything is sent as in a real run, nothing is "
+     "computed",
+     AT(skip_compute), 0, 0, NULL, NULL},
     {"seed", TAC_OPT_INT, "42", NULL,
      "seed of initial weights, order of samples and dropout", AT(seed), 0, 9e18,
      NULL, NULL},
@@ -208,6 +294,9 @@ static const tac_option table[] = {
     {"record", TAC_OPT_STR, NULL, NULL,
      "write when gradients become ready, for comm_bench --replay", AT(record),
      0, 0, "FILE", NULL},
+    {"attempt-times", TAC_OPT_STR, NULL, NULL,
+     "write how long each step took each rank, without communication, as CSV",
+     AT(attempt_times), 0, 0, "FILE", NULL},
     {"json", TAC_OPT_STR, NULL, NULL, "write the summary to FILE", AT(json), 0,
      0, "FILE", NULL},
     {"log-every", TAC_OPT_INT, "50", "steps",

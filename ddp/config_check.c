@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local_options.h"
 #include "settings.h"
 #include "tacit/codec.h"
+#include "tacit/shards.h"
 
 static tac_status check_every(tac_context *ctx, const char *option,
                               const char *text)
@@ -30,11 +32,6 @@ static tac_status check_saving(tac_context *ctx, const tac_train_config *c)
                         "--save-every %s needs a folder to save into: give "
                         "--run-dir DIR",
                         c->save_every);
-    if ((strcmp(c->save_every, "0") || c->resume) && !strcmp(c->sync, "none"))
-        return tac_fail(ctx, TAC_ERR_CONFIG,
-                        "a checkpoint has one model, but with --sync none each "
-                        "rank has its own: leave out --sync none, or "
-                        "--save-every and --resume");
     if (!c->run_dir && c->resume && !strcmp(c->resume, "auto"))
         return tac_fail(ctx, TAC_ERR_CONFIG,
                         "--resume auto looks into the run folder: give "
@@ -64,6 +61,24 @@ static tac_status resolve_batch(tac_context *ctx, tac_train_config *c,
     return TAC_OK;
 }
 
+/* What has no meaning where nothing is computed. */
+static tac_status check_skipping(tac_context *ctx, const tac_train_config *c)
+{
+    const char *option = strcmp(c->save_every, "0") ? "save-every"
+                         : c->resume                ? "resume"
+                         : c->target_accuracy > 0   ? "target-accuracy"
+                         : c->record                ? "record"
+                         : c->underflow_every > 0   ? "underflow-every"
+                         : c->inject_inf            ? "inject-inf"
+                                                    : NULL;
+
+    if (!c->skip_compute || !option) return TAC_OK;
+    return tac_fail(ctx, TAC_ERR_CONFIG,
+                    "--%s needs a run that computes: leave it out, or "
+                    "--skip-compute",
+                    option);
+}
+
 static tac_status check_path(tac_context *ctx, const char *option,
                              const char *path)
 {
@@ -88,10 +103,13 @@ tac_status tac_train_config_resolve(tac_context *ctx, tac_train_config *c,
     TAC_TRY(check_path(ctx, "json", c->json));
     TAC_TRY(check_path(ctx, "trace", c->trace));
     TAC_TRY(check_path(ctx, "record", c->record));
+    TAC_TRY(check_path(ctx, "attempt-times", c->attempt_times));
     TAC_TRY(check_path(ctx, "resume", c->resume));
+    TAC_TRY(check_skipping(ctx, c));
     TAC_TRY(check_every(ctx, "eval-every", c->eval_every));
     TAC_TRY(check_saving(ctx, c));
     TAC_TRY(check_compress(ctx, c));
+    TAC_TRY(tac_shards_check(ctx, c->shards));
     if (c->steps == 0 && c->epochs <= 0)
         return tac_fail(ctx, TAC_ERR_CONFIG,
                         "nothing to do: give --epochs above 0, or --steps");
@@ -100,5 +118,6 @@ tac_status tac_train_config_resolve(tac_context *ctx, tac_train_config *c,
                         "--record needs gradients that are averaged: leave "
                         "out --sync none");
     TAC_TRY(tac__settings_resolve(ctx, c, world));
+    TAC_TRY(tac__local_resolve(ctx, c, world));
     return resolve_batch(ctx, c, world);
 }

@@ -110,6 +110,9 @@ int main(int argc, char **argv)
                         .main = tac__train};
     int code;
 
+    /* A file that may not grow is then an error of writing, with a message,
+     * as a full disk is. */
+    signal(SIGXFSZ, SIG_IGN);
     cc.log = tac__capture_log;
     cc.log_arg = &capture;
     cc.level = world.launch.rank == 0 ? TAC_LOG_WARN : TAC_LOG_ERROR;

@@ -2,7 +2,9 @@
  * between, and now and then a small exchange in which ranks add up their
  * losses and agree whether to stop. */
 #include "run.h"
+#include "attempt_times.h"
 #include "doubt.h"
+#include "local.h"
 #include "replica_impl.h"
 #include "save.h"
 
@@ -12,13 +14,16 @@
 
 #include "tacit/clock.h"
 
+/* In local modes of the averaged model. */
 tac_status tac__run_evaluate(tac__run *run, tac__part *part, tac_metrics *out)
 {
+    TAC_TRY(tac__local_show_mean(run->replica));
     TAC_TRY(tac_replica_evaluate(run->replica, part->loader, out));
+    TAC_TRY(tac__local_hide_mean(run->replica));
     return tac_metrics_reduce(run->rank->comm, out);
 }
 
-static tac_status evaluate(tac__run *run)
+tac_status tac__run_validate(tac__run *run)
 {
     tac_metrics m = TAC_METRICS_INIT;
 
@@ -26,7 +31,14 @@ static tac_status evaluate(tac__run *run)
     run->last_eval = m;
     run->exchanged_s = tac_clock_s();
     tac__report_eval(run, &m);
+    tac__target_check(run);
     return TAC_OK;
+}
+
+/* Is nothing left to train? */
+static int is_over(const tac__run *run)
+{
+    return run->step >= run->total_steps || run->reached;
 }
 
 /* Does a signal cut short what is due? A run that saves its state does as if
@@ -42,7 +54,7 @@ static int eval_due(const tac__run *run)
     const char *every = run->config->eval_every;
     long long n;
 
-    if (is_cut(run)) return 0;
+    if (is_cut(run) || run->config->skip_compute) return 0;
     if (run->step >= run->total_steps) return 1;
     if (!strcmp(every, "epoch")) return run->step % run->epoch_steps == 0;
     n = atoll(every);
@@ -81,7 +93,19 @@ static void plan_exchange(tac__run *run, double mean_s)
 }
 
 /* What ranks tell each other: sums. */
-enum { LOSS, CORRECT, COUNT, NONFINITE, STOP, SECONDS, GAVE_UP, ORIGIN, TOLD };
+enum {
+    LOSS,
+    CORRECT,
+    COUNT,
+    NONFINITE,
+    STOP,
+    SECONDS,
+    GAVE_UP,
+    ORIGIN,
+    SYNC_WIRE,
+    DROPPED,
+    TOLD
+};
 
 /* The run can't go on, and all ranks know it. One message: of a rank whose own
  * gradients are to blame if there is one, else of all. */
@@ -92,7 +116,10 @@ static tac_status give_up(tac__run *run, const double told[TOLD])
     tac_status mine = TAC_OK;
 
     run->rank->capture->armed = 1;
-    if (told[GAVE_UP] == 0)
+    const tac_status landed = tac__local_land(r);
+    if (landed < 0)
+        mine = landed;
+    else if (told[GAVE_UP] == 0)
         mine = tac_fail(run->rank->ctx, TAC_ERR_DIVERGED,
                         "the training loss is no longer a number at step %llu; "
                         "lower --lr, or set --clip-norm",
@@ -125,6 +152,9 @@ static tac_status exchange(tac__run *run)
     v[SECONDS] = (tac_clock_s() - run->exchanged_s) / run->rank->world;
     v[GAVE_UP] = tac__doubt_gave_up(r);
     v[ORIGIN] = tac_replica_is_origin(r);
+    v[SYNC_WIRE] = (double)tac__run_totals(run).bytes_sync_wire;
+    v[DROPPED] = run->dropped_samples;
+    run->dropped_samples = 0;
     TAC_TRY(tac_allreduce(run->rank->comm, v, v, TOLD, TAC_F64, TAC_SUM, NULL,
                           &req));
     TAC_TRY(tac_wait(req, 0));
@@ -132,6 +162,8 @@ static tac_status exchange(tac__run *run)
     add(&run->epoch_sum, &m);
     add(&run->interval, &m);
     run->nonfinite += m.nonfinite;
+    run->sync_wire = (uint64_t)v[SYNC_WIRE];
+    run->samples -= (int64_t)v[DROPPED];
     if (v[STOP] > 0) run->stopped = 1;
     plan_exchange(run, v[SECONDS]);
     if (isfinite(m.loss_sum) && v[GAVE_UP] == 0) return TAC_OK;
@@ -148,7 +180,7 @@ static tac_status between_steps(tac__run *run)
         tac__report_interval(run, &run->interval);
         run->interval = (tac_metrics)TAC_METRICS_INIT;
     }
-    if (eval_due(run)) TAC_TRY(evaluate(run));
+    if (eval_due(run)) TAC_TRY(tac__run_validate(run));
     return tac__save_due(run) ? tac__save(run) : TAC_OK;
 }
 
@@ -160,6 +192,20 @@ static int is_last_of_group(const tac__run *run, uint64_t batch)
            batch + 1 == tac_loader_batches(run->train.loader);
 }
 
+/* Of a whole step of `n` a rank: over all ranks, in local modes over those of
+ * this worker. */
+static double samples_of(const tac__run *run, uint64_t position, size_t n)
+{
+    const tac_sampler *s = run->train.sampler;
+    const size_t size = (size_t)run->config->worker_size;
+    const size_t first = (size_t)run->rank->rank / size * size;
+
+    if (!run->replica->local)
+        return (double)tac_sampler_step_count(s, position, n);
+    return (double)tac_sampler_step_count_of(s, position, n, first,
+                                             first + size);
+}
+
 /* What the batch is in its group; `batch` counts from the epoch's start. */
 static tac_micro place(const tac__run *run, const tac_batch *b)
 {
@@ -169,30 +215,105 @@ static tac_micro place(const tac__run *run, const tac_batch *b)
     const uint64_t group = b->step - b->step % k;
     const tac_micro m = {.first = b->step == group,
                          .last = is_last_of_group(run, b->step),
-                         .samples = (double)tac_sampler_step_count(
-                             run->train.sampler, group * a_step, n * k),
+                         .samples = samples_of(run, group * a_step, n * k),
                          .first_sample = b->count ? b->position[0] : 0};
 
     return m;
 }
 
-/* One optimizer step; *done: the epoch is over. */
-static tac_status one_step(tac__run *run, int *done)
+/* Does a worker compute this step? Not if it has no samples, or is late. */
+static int is_computed(const tac__run *run, const tac_micro *micro)
 {
-    const double begin = tac_clock_s();
-    const tac_batch *batch;
-    tac_micro micro = {.last = 0};
+    const tac__local *l = run->replica->local;
 
-    while (!micro.last) {
+    return !l || (micro->samples > 0 && !l->dropping);
+}
+
+/* The samples of a step that is dropped are gone. */
+static tac_status drop(tac__run *run, const tac_batch *batch,
+                       const tac_micro *micro)
+{
+    run->dropped_samples += (double)batch->valid_count;
+    if (!micro->last) return TAC_OK;
+    run->replica->attempts++;
+    run->replica->dropped++;
+    return TAC_OK;
+}
+
+/* The micro-steps of one attempt; *done: the epoch is over. */
+static tac_status attempt(tac__run *run, tac_micro *micro, int *computed,
+                          int *done)
+{
+    const tac_batch *batch;
+
+    while (!micro->last) {
         TAC_TRY(tac_loader_next(run->train.loader, &batch));
         if (!batch) {
             *done = 1;
             return TAC_OK;
         }
-        micro = place(run, batch);
-        TAC_TRY(tac_replica_step(run->replica, batch, &micro));
+        *micro = place(run, batch);
+        *computed = is_computed(run, micro);
+        TAC_TRY(*computed ? tac_replica_step(run->replica, batch, micro)
+                          : drop(run, batch, micro));
         run->samples += (int64_t)batch->step_count;
     }
+    return TAC_OK;
+}
+
+/* With --skip-compute: a step without its batches, hence known from its place
+ * alone. */
+static tac_status attempt_to_send(tac__run *run, tac_micro *micro,
+                                  int *computed, int *done)
+{
+    const uint64_t step = run->step - run->epoch * run->epoch_steps;
+    const size_t n =
+        (size_t)run->config->batch * (size_t)run->config->accumulate;
+    const uint64_t position = step * n * (uint64_t)run->rank->world;
+
+    *done = step >= run->epoch_steps;
+    if (*done) return TAC_OK;
+    *micro = (tac_micro){
+        .first = 1, .last = 1, .samples = samples_of(run, position, n)};
+    *computed = is_computed(run, micro);
+    run->samples +=
+        (int64_t)tac_sampler_step_count(run->train.sampler, position, n);
+    if (*computed) return tac__replica_exchange(run->replica);
+    run->replica->attempts++;
+    run->replica->dropped++;
+    return TAC_OK;
+}
+
+/* What each rank's own model is worth, before the last average. No part of
+ * training. */
+static tac_status evaluate_own(tac__run *run)
+{
+    tac_metrics m = TAC_METRICS_INIT;
+
+    if (!run->replica->local || run->config->skip_compute) return TAC_OK;
+    TAC_TRY(tac_replica_evaluate(run->replica, run->val.loader, &m));
+    TAC_TRY(tac_metrics_reduce(run->rank->comm, &m));
+    run->own_eval = m;
+    return TAC_OK;
+}
+
+/* One attempt at an optimizer step, and what follows it in local modes; *done:
+ * the epoch is over. */
+static tac_status one_step(tac__run *run, int *done)
+{
+    double begin = tac_clock_s();
+    tac_micro micro = {.last = 0};
+    int computed = 1;
+
+    TAC_TRY((run->config->skip_compute ? attempt_to_send : attempt)(
+        run, &micro, &computed, done));
+    if (*done) return TAC_OK;
+    tac__attempt_times_note(run);
+    run->train_s += tac_clock_s() - begin;
+    if (run->step + 1 == run->total_steps) TAC_TRY(evaluate_own(run));
+    begin = tac_clock_s();
+    TAC_TRY(
+        tac__local_step(run->replica, computed ? micro.samples : 0, computed));
     run->step++;
     run->train_s += tac_clock_s() - begin;
     tac__memory_measure(run);
@@ -207,6 +328,7 @@ static tac_status begin_epoch(tac__run *run)
     run->resuming = 0;
     if (resuming) return tac_loader_resume(run->train.loader);
     run->epoch_sum = (tac_metrics)TAC_METRICS_INIT;
+    if (run->config->skip_compute) return TAC_OK;
     return tac_loader_start_epoch(run->train.loader, run->epoch);
 }
 
@@ -215,7 +337,7 @@ static tac_status epoch(tac__run *run)
     int done = 0;
 
     TAC_TRY(begin_epoch(run));
-    while (run->step < run->total_steps && !run->stopped) {
+    while (!is_over(run) && !run->stopped) {
         TAC_TRY(one_step(run, &done));
         if (done) break;
         TAC_TRY(between_steps(run));
@@ -230,9 +352,13 @@ tac_status tac__run_epochs(tac__run *run)
     run->logged_exposed_s = run->replica->before.comm_exposed_s;
     run->exchanged_step = run->step;
     run->next_exchange = run->step + 1;
-    while (run->step < run->total_steps && !run->stopped) {
+    tac__attempt_times_begin(run);
+    tac__target_check(run); /* a run that goes on may be there already */
+    while (!is_over(run) && !run->stopped) {
         TAC_TRY(epoch(run));
         run->epoch++;
     }
-    return TAC_OK;
+    /* The end came before the last step. */
+    return run->reached && run->step < run->total_steps ? evaluate_own(run)
+                                                        : TAC_OK;
 }

@@ -21,6 +21,7 @@ struct tac__history {
     int ends[SLOTS];         /* the slot is its step's last */
     tac_metrics finite, bad; /* of the step that has not ended, by loss */
     tac_metrics sum;
+    double last; /* mean loss of the last step; NaN: none that counts */
 };
 
 tac_status tac__history_create(tac_replica *r, size_t batch)
@@ -29,6 +30,7 @@ tac_status tac__history_create(tac_replica *r, size_t batch)
 
     if (h) {
         h->batch = batch;
+        h->last = NAN;
         h->loss = calloc(SLOTS, sizeof *h->loss);
         h->hits = calloc(SLOTS * batch + 1, 1);
     }
@@ -70,6 +72,9 @@ static tac_metrics slot_sums(const struct tac__history *h, size_t s)
 
 static void end_step(struct tac__history *h, int skipped)
 {
+    h->last = skipped || h->bad.count > 0
+                  ? NAN
+                  : h->finite.loss_sum / h->finite.count;
     add(&h->sum, &h->finite);
     if (skipped)
         h->sum.nonfinite += h->bad.count;
@@ -132,6 +137,13 @@ tac_status tac_replica_take_metrics(tac_replica *r, tac_metrics *out)
     TAC_TRY(drain(r));
     *out = r->history->sum;
     r->history->sum = (tac_metrics)TAC_METRICS_INIT;
+    return TAC_OK;
+}
+
+tac_status tac__history_last(tac_replica *r, double *loss)
+{
+    TAC_TRY(drain(r));
+    *loss = r->history->last;
     return TAC_OK;
 }
 

@@ -55,14 +55,20 @@ static tac_status update(tac_replica *r)
     return tac__mixed_poll(r);
 }
 
+/* Ranks that a step's samples are counted over. */
+static int ranks(const tac_replica *r)
+{
+    if (r->worker) return tac_comm_size(r->worker);
+    return r->local ? 1 : tac_comm_size(r->comm);
+}
+
 /* Backward with the averaging behind it. */
 static tac_status backward(tac_replica *r, const tac_micro *micro,
                            const tac_xent *xent)
 {
     /* Gradients are averaged over ranks, so the mean over the samples of all
-     * ranks needs the number of ranks here. */
-    const double scale =
-        micro->samples > 0 ? tac_comm_size(r->comm) / micro->samples : 0;
+     * of these needs their number here. */
+    const double scale = micro->samples > 0 ? ranks(r) / micro->samples : 0;
 
     tac__doubt_arm(r, micro->last);
     r->hook_s = 0;

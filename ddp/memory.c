@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "local.h"
 #include "replica_impl.h"
 #include "settings.h"
 
@@ -187,11 +188,14 @@ static uint64_t loader_bytes(const tac_replica *r, const tac_data *data)
     return one > UINT64_MAX / 8 ? UINT64_MAX / 8 : 3 * one;
 }
 
-/* Gradients are in symmetric memory, which the communicator counts, too. */
+/* Gradients that are averaged are in symmetric memory, which the communicator
+ * counts, too. */
 static uint64_t comm_bytes(const tac_replica *r)
 {
-    const uint64_t all = tac_comm_bytes(r->comm);
-    const uint64_t grads = r->memory->kind[TAC__MEMORY_GRADIENTS].now;
+    const uint64_t all = tac_comm_bytes(r->comm) +
+                         (r->own_worker ? tac_comm_bytes(r->own_worker) : 0);
+    const uint64_t grads =
+        r->worker ? r->memory->kind[TAC__MEMORY_GRADIENTS].now : 0;
 
     return all > grads ? all - grads : 0;
 }
@@ -200,6 +204,20 @@ static uint64_t data_bytes(const tac_data *data)
 {
     return tac_dataset_bytes(data->train) + tac_dataset_bytes(data->val) +
            tac_dataset_bytes(data->test);
+}
+
+/* A rank may lead a worker or not: what a leader holds. */
+static tac_status predict_local(const tac__memory_case *c,
+                                uint64_t out[TAC__MEMORY_KINDS])
+{
+    const tac_replica *r = c->replica;
+    const int size = (int)r->config->worker_size;
+
+    if (!tac_train_config_is_local(r->config)) return TAC_OK;
+    if (size > 1) out[TAC__MEMORY_COMM] += tac_comm_child_bytes(r->comm, size);
+    if (tac_comm_size(r->comm) > size)
+        out[TAC__MEMORY_MEAN] = tac_params_elements(r->params) * sizeof(float);
+    return tac__local_predict(r, c->steps, &out[TAC__MEMORY_LOCAL]);
 }
 
 tac_status tac__memory_predict(const tac__memory_case *c,
@@ -218,7 +236,8 @@ tac_status tac__memory_predict(const tac__memory_case *c,
     out[TAC__MEMORY_LOADER] = loader_bytes(r, c->data);
     out[TAC__MEMORY_DATA] = data_bytes(c->data);
     TAC_TRY(predict_optimizer(c, out));
-    if (strcmp(r->config->sync, "none") == 0) return TAC_OK;
+    TAC_TRY(predict_local(c, out));
+    if (strcmp(r->config->sync, "grad") != 0) return TAC_OK;
     return predict_codec(c, elements, &out[TAC__MEMORY_CODEC]);
 }
 
@@ -231,6 +250,9 @@ void tac__memory_held(const tac_replica *r, const tac_data *data,
     out[TAC__MEMORY_KERNELS] = tac_device_kernel_bytes(r->device);
     out[TAC__MEMORY_COMM] = comm_bytes(r);
     out[TAC__MEMORY_CODEC] = tac_codec_held(r->codec);
+    out[TAC__MEMORY_LOCAL] = tac__local_held(r);
+    if (r->local && r->local->mean)
+        out[TAC__MEMORY_MEAN] = tac_params_elements(r->params) * sizeof(float);
     out[TAC__MEMORY_LOADER] = loader_bytes(r, data);
     out[TAC__MEMORY_DATA] = data_bytes(data);
 }
@@ -241,18 +263,21 @@ const char *tac__memory_name(tac__memory_kind kind)
         "parameters",      "working_weights",   "gradients",
         "optimizer_state", "optimizer_scratch", "activations",
         "kernel_scratch",  "communication",     "codec_state",
-        "data_loader",     "data_set",
+        "local_sgd",       "averaged_model",    "data_loader",
+        "data_set",
     };
     return names[kind];
 }
 
 uint64_t tac__memory_host(const uint64_t bytes[TAC__MEMORY_KINDS], int ranks,
-                          int processes)
+                          int worker_size, int processes)
 {
+    const uint64_t leaders =
+        (uint64_t)((ranks + worker_size - 1) / worker_size);
     uint64_t a_rank = 0;
 
     for (int k = 0; k < TAC__MEMORY_KINDS; k++)
-        if (k != TAC__MEMORY_DATA) a_rank += bytes[k];
-    return (uint64_t)ranks * a_rank +
+        if (k != TAC__MEMORY_DATA && k != TAC__MEMORY_LOCAL) a_rank += bytes[k];
+    return (uint64_t)ranks * a_rank + leaders * bytes[TAC__MEMORY_LOCAL] +
            (uint64_t)processes * bytes[TAC__MEMORY_DATA];
 }

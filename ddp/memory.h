@@ -18,6 +18,8 @@ typedef enum tac__memory_kind {
     TAC__MEMORY_KERNELS,
     TAC__MEMORY_COMM,
     TAC__MEMORY_CODEC,
+    TAC__MEMORY_LOCAL, /* of a leader, in local modes */
+    TAC__MEMORY_MEAN,  /* the averaged model, to be evaluated */
     TAC__MEMORY_LOADER,
     TAC__MEMORY_DATA, /* once a process */
     TAC__MEMORY_KINDS
@@ -47,9 +49,10 @@ void tac__memory_held(const tac_replica *r, const tac_data *data,
                       uint64_t out[TAC__MEMORY_KINDS]);
 /* "optimizer_state". */
 const char *tac__memory_name(tac__memory_kind kind);
-/* All ranks of a host: `ranks` times everything, data once a process. */
+/* All ranks of a host: `ranks` times everything, but what leaders have only
+ * once for each worker of so many ranks, and data once a process. */
 uint64_t tac__memory_host(const uint64_t bytes[TAC__MEMORY_KINDS], int ranks,
-                          int processes);
+                          int worker_size, int processes);
 
 /* memory_fit.c: fills in run->memory's predictions; does the run fit this host?
  * Errors: CONFIG, with what would fit. Not collective. */

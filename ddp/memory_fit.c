@@ -92,6 +92,13 @@ static int processes(const tac__run *run)
     return run->rank->shared_data ? 1 : run->rank->local_ranks;
 }
 
+static uint64_t host_bytes(const tac__run *run,
+                           const uint64_t rows[TAC__MEMORY_KINDS])
+{
+    return tac__memory_host(rows, run->rank->local_ranks,
+                            (int)run->config->worker_size, processes(run));
+}
+
 static tac_status needs(const tac__run *run, tac_replica *r,
                         const tac_optimizer_config *oc, uint64_t *host,
                         uint64_t rows[TAC__MEMORY_KINDS])
@@ -99,7 +106,7 @@ static tac_status needs(const tac__run *run, tac_replica *r,
     const tac__memory_case c = {r, &run->data, oc, run->total_steps};
 
     TAC_TRY(tac__memory_predict(&c, rows));
-    *host = tac__memory_host(rows, run->rank->local_ranks, processes(run));
+    *host = host_bytes(run, rows);
     return TAC_OK;
 }
 
@@ -274,9 +281,7 @@ tac_status tac__memory_check(tac__run *run)
     held[TAC__MEMORY_DATA] = rows[TAC__MEMORY_DATA];
     fill(run, rows);
     run->memory.host_predicted = need;
-    run->memory.available = available(
-        run, tac__memory_host(held, run->memory.ranks, run->memory.processes),
-        &what);
+    run->memory.available = available(run, host_bytes(run, held), &what);
     if (need <= run->memory.available) return TAC_OK;
     if (run->config->dry_run && tac__report_speaks(run)) tac__memory_print(run);
     return refuse(run, need, run->memory.available, what);
@@ -300,8 +305,7 @@ void tac__memory_measure(tac__run *run)
     tac__memory_held(run->replica, &run->data, held);
     for (int k = 0; k < TAC__MEMORY_KINDS; k++)
         run->memory_rows[k].measured = held[k];
-    run->memory.host_measured =
-        tac__memory_host(held, run->memory.ranks, run->memory.processes);
+    run->memory.host_measured = host_bytes(run, held);
     run->memory.rss_bytes = resident_bytes();
     tac__metrics_memory(run);
 }

@@ -32,6 +32,9 @@ static void begin_line(tac__run *run, const char *kind)
 
 static void end_line(tac__run *run)
 {
+    tac_json_u64(run->line, "syncs", tac__run_syncs(run));
+    tac_json_u64(run->line, "bytes_sync_wire", run->sync_wire);
+    tac_json_f64(run->line, "train_s", run->train_s);
     tac_json_f64(run->line, "wall_s", tac_clock_s() - run->begin_s);
     tac_json_end_object(run->line);
     tac__metrics_write(run);

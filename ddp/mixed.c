@@ -100,13 +100,21 @@ static double relative_step(const tac_train_config *c, double t)
     return fmin(most, 1 / sqrt(t));
 }
 
+uint64_t tac__replica_applied(const tac_replica *r)
+{
+    return r->attempts - r->dropped - r->scaling.skipped;
+}
+
+double tac__replica_rate(const tac_replica *r, uint64_t t)
+{
+    const double lr = tac_schedule_lr(&r->schedule, t - 1);
+
+    return isnan(r->config->lr) ? lr * relative_step(r->config, (double)t) : lr;
+}
+
 double tac_replica_lr(const tac_replica *r)
 {
-    const uint64_t applied = r->attempts - r->scaling.skipped;
-    double lr;
+    const uint64_t applied = tac__replica_applied(r);
 
-    if (applied == 0) return 0;
-    lr = tac_schedule_lr(&r->schedule, applied - 1);
-    return isnan(r->config->lr) ? lr * relative_step(r->config, (double)applied)
-                                : lr;
+    return applied > 0 ? tac__replica_rate(r, applied) : 0;
 }

@@ -70,20 +70,21 @@ static size_t format_figures(const tac__progress *p,
     const double share = (double)s->step / (double)p->steps;
     const double left =
         s->step > 0 ? (now - p->begin_s) * (1 / share - 1) : 0.0;
-    char eta[48], bar[BAR_WIDTH + 4] = "", scaling[64] = "";
+    char eta[48], bar[BAR_WIDTH + 4] = "", scaling[64] = "", syncs[32] = "";
 
     format_eta(eta, sizeof eta, left);
     if (p->tty) draw_bar(bar, share);
     if (s->scaled)
         snprintf(scaling, sizeof scaling, "  scale %.10g  skipped %" PRIu64,
                  s->loss_scale, s->skipped);
+    if (s->local) snprintf(syncs, sizeof syncs, "  syncs %" PRIu64, s->syncs);
     const int n =
         snprintf(text, bytes,
                  "%sstep %" PRId64 "/%" PRId64
                  "  eta %s  loss %.4f  acc %.1f %%  %.0f img/s  "
-                 "comm %.0f %%  lr %.2e%s",
+                 "comm %.0f %%  lr %.2e%s%s",
                  bar, s->step, p->steps, eta, s->loss, 100 * s->accuracy,
-                 s->samples_per_s, 100 * s->comm_share, s->lr, scaling);
+                 s->samples_per_s, 100 * s->comm_share, s->lr, syncs, scaling);
 
     return n < 0 ? 0 : (size_t)n < bytes ? (size_t)n : bytes - 1;
 }

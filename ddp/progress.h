@@ -20,6 +20,8 @@ typedef struct tac__progress_sample {
     int scaled;        /* with loss scaling: */
     double loss_scale;
     uint64_t skipped;
+    int local; /* in local modes: */
+    uint64_t syncs;
 } tac__progress_sample;
 
 void tac__progress_begin(tac__progress *p, int enabled, int64_t steps,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "doubt.h"
+#include "local.h"
 #include "memory.h"
 #include "record.h"
 #include "settings.h"
@@ -112,6 +113,7 @@ tac_status tac_replica_open(tac_context *ctx, tac_comm *comm,
 void tac_replica_close(tac_replica *r)
 {
     if (!r) return;
+    tac__local_destroy(r);
     tac__doubt_destroy(r);
     tac_underflow_destroy(r->underflow);
     tac_master_destroy(r->master);
@@ -125,6 +127,7 @@ void tac_replica_close(tac_replica *r)
     tac_tape_destroy(r->tape);
     tac_model_destroy(r->model);
     tac_params_destroy(r->params);
+    tac_comm_destroy(r->own_worker);
     tac__memory_destroy(r);
     tac_device_close(r->device);
     free(r);
@@ -133,12 +136,22 @@ void tac_replica_close(tac_replica *r)
 void tac_replica_update_times(tac_replica *r)
 {
     tac_reducer_stats stats;
+    double comm_s = 0, exposed_s = 0, wait_s = 0;
 
-    if (!r->reducer) return;
-    tac_reducer_stats_get(r->reducer, &stats);
-    r->times.comm_s = r->before.comm_s + stats.total.comm_s;
-    r->times.comm_exposed_s = r->before.comm_exposed_s + stats.total.exposed_s;
-    r->times.wait_s = r->before.wait_s + stats.total.wait_s;
+    if (r->reducer) {
+        tac_reducer_stats_get(r->reducer, &stats);
+        comm_s = stats.total.comm_s;
+        exposed_s = stats.total.exposed_s;
+        wait_s = stats.total.wait_s;
+    }
+    if (r->local) {
+        comm_s += r->local->sync_s;
+        exposed_s += r->local->sync_s;
+        wait_s += tac__local_wait_s(r);
+    }
+    r->times.comm_s = r->before.comm_s + comm_s;
+    r->times.comm_exposed_s = r->before.comm_exposed_s + exposed_s;
+    r->times.wait_s = r->before.wait_s + wait_s;
 }
 
 double tac_replica_grad_norm(tac_replica *r)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "doubt.h"
+#include "local.h"
 #include "memory.h"
 #include "record.h"
 #include "settings.h"
@@ -26,7 +27,9 @@ static void symmetric_free(void *arg, void *p)
 static tac_status lay_out(tac_replica *r)
 {
     const tac_allocator own = tac_device_allocator(r->device);
-    const tac_allocator shared = {r->comm, symmetric_alloc, symmetric_free};
+    const tac_allocator shared =
+        r->worker ? (tac_allocator){r->worker, symmetric_alloc, symmetric_free}
+                  : own;
     const tac_allocator values =
         tac__memory_count(r, TAC__MEMORY_PARAMETERS, &own);
     const tac_allocator grads =
@@ -103,7 +106,7 @@ static tac_status make_reducer(tac_replica *r)
     if (rc.bucket_bytes == 0) rc.bucket_bytes = 1;
     rc.arena = tac_params_grads(r->params);
     rc.arena_bytes = tac_params_padded(r->params) * sizeof(float);
-    s = tac_reducer_create(r->comm, desc, n, &rc, &r->reducer);
+    s = tac_reducer_create(r->worker, desc, n, &rc, &r->reducer);
     free(desc);
     return s;
 }
@@ -172,11 +175,13 @@ static tac_status make_optimizer(tac_replica *r, uint64_t total_steps)
 
 tac_status tac_replica_connect(tac_replica *r, uint64_t total_steps)
 {
+    if (!strcmp(r->config->sync, "grad")) r->worker = r->comm;
+    TAC_TRY(tac__local_split(r));
     TAC_TRY(tac__history_create(r, (size_t)r->config->batch));
     TAC_TRY(lay_out(r));
-    if (strcmp(r->config->sync, "none")) {
+    if (r->worker) {
         TAC_TRY(make_reducer(r));
-        TAC_TRY(make_codec(r, total_steps));
+        if (r->worker == r->comm) TAC_TRY(make_codec(r, total_steps));
         TAC_TRY(make_hooks(r));
     }
     if (r->config->record && tac_comm_rank(r->comm) == 0)
@@ -184,5 +189,6 @@ tac_status tac_replica_connect(tac_replica *r, uint64_t total_steps)
     TAC_TRY(tac_params_init(r->params, r->config->seed));
     TAC_TRY(broadcast_params(r));
     TAC_TRY(make_optimizer(r, total_steps));
-    return tac__mixed_connect(r);
+    TAC_TRY(tac__mixed_connect(r));
+    return tac__local_create(r, total_steps);
 }

@@ -22,7 +22,18 @@ tac_status tac__history_add(tac_replica *r, size_t rows, size_t valid,
 /* The step of the losses added since the last call is over; `found_inf`: in
  * device memory, nonzero if it was skipped; NULL: nothing could skip it. */
 tac_status tac__history_end_step(tac_replica *r, const float *found_inf);
+/* Mean loss over this rank's samples of the last step; NaN if there is none, or
+ * if it was skipped. Waits for the queue. */
+tac_status tac__history_last(tac_replica *r, double *loss);
 tac_status tac__history_restore(tac_replica *r, const tac_metrics *m);
+
+/* Applied steps, as far as the host knows. */
+uint64_t tac__replica_applied(const tac_replica *r);
+/* The learning rate of applied step t, from 1. */
+double tac__replica_rate(const tac_replica *r, uint64_t t);
+
+/* exchange.c: an attempt that sends and computes nothing. */
+tac_status tac__replica_exchange(tac_replica *r);
 
 /* mixed.c: scaler, working weights and what looks at them. After the
  * optimizer. */

@@ -41,7 +41,9 @@ void tac__report_interval(tac__run *run, const tac_metrics *m)
                                         .comm_share = exposed,
                                         .scaled = scaling->updates > 0,
                                         .loss_scale = scaling->scale,
-                                        .skipped = scaling->skipped};
+                                        .skipped = scaling->skipped,
+                                        .local = run->replica->local != NULL,
+                                        .syncs = tac__run_syncs(run)};
 
         tac__metrics_interval(run, m, &s);
         tac__progress_show(&run->progress, &s);
@@ -71,22 +73,59 @@ void tac__report_eval(tac__run *run, const tac_metrics *m)
     fflush(stdout);
 }
 
-static void print_where(const tac_summary *s)
+static void print_time(const tac__run *run)
+{
+    const tac_summary *s = &run->summary;
+
+    if (run->config->skip_compute)
+        printf("  time       %.3f s for %" PRId64 " steps of communication "
+               "alone\n",
+               s->train_s, s->attempts);
+    else
+        printf("  time       %.1f s: %.0f images/s in training; forward %.1f "
+               "s, backward %.1f s, update %.1f s\n",
+               s->wall_s, s->samples_per_s, s->forward_s, s->backward_s,
+               s->update_s);
+}
+
+/* The bytes are those of training, as --dry-run predicts them. */
+static void print_averaging(const tac_summary *s)
 {
     char bytes[32];
 
-    printf("  time       %.1f s: %.0f images/s in training; forward %.1f s, "
-           "backward %.1f s, update %.1f s\n",
-           s->wall_s, s->samples_per_s, s->forward_s, s->backward_s,
-           s->update_s);
-    if (s->syncs > 0 && s->world > 1)
-        printf("  averaging  %.2f s under way, %.2f s of it exposed; %s sent "
-               "by all ranks%s\n",
-               s->comm_s, s->comm_exposed_s,
-               tac__bytes_text((double)s->bytes_wire, bytes),
+    if (s->workers > 1 && s->fragments > 0)
+        printf("  averaging  %" PRId64 " time%s, %.2f s; %s exchanged by all "
+               "workers%s\n",
+               s->syncs, s->syncs == 1 ? "" : "s", s->sync_s,
+               tac__bytes_text((double)s->bytes_sync_wire, bytes),
                s->oversubscribed ? " (oversubscribed: waiting contains other "
                                    "ranks' compute)"
                                  : "");
+    else if (s->syncs > 0 && s->world > 1)
+        printf("  averaging  %.2f s under way, %.2f s of it exposed; %s sent "
+               "by all ranks%s\n",
+               s->comm_s, s->comm_exposed_s,
+               tac__bytes_text((double)s->bytes_sync_wire, bytes),
+               s->oversubscribed ? " (oversubscribed: waiting contains other "
+                                   "ranks' compute)"
+                                 : "");
+}
+
+/* Samples of steps that late workers dropped, over the whole run. */
+static void print_late(const tac__run *run)
+{
+    const int64_t epoch = (int64_t)tac_dataset_get_info(run->data.train).count;
+    const int64_t whole = (int64_t)(run->step / run->epoch_steps);
+    const int64_t rest =
+        (int64_t)(run->step % run->epoch_steps) * run->summary.global_batch;
+    const int64_t dealt = whole * epoch + (rest < epoch ? rest : epoch);
+
+    if (run->summary.samples >= dealt) return;
+    printf("  late       %" PRId64 " of %" PRId64 " samples dropped (%.1f %%): "
+           "--late %s\n",
+           dealt - run->summary.samples, dealt,
+           100 * (1 - (double)run->summary.samples / (double)dealt),
+           run->config->late);
 }
 
 /* What loss scaling did, and losses that no mean contains. */
@@ -122,6 +161,12 @@ static void print_how_to_resume(const tac__run *run)
                run->saved_step);
 }
 
+/* They were compared. */
+static int tells_equal(const tac__run *run)
+{
+    return run->rank->world > 1 && run->verified;
+}
+
 void tac__report_result(tac__run *run)
 {
     const tac_summary *s = &run->summary;
@@ -131,10 +176,14 @@ void tac__report_result(tac__run *run)
     if (run->stopped)
         printf("stopped by a signal after step %" PRIu64 " of %" PRIu64 "\n",
                run->step, run->total_steps);
-    print_where(s);
+    print_time(run);
+    print_averaging(s);
+    print_late(run);
     print_scaling(run);
     printf("  params     hash %016" PRIx64 "%s\n", s->params_hash,
-           s->world > 1 && run->replica->reducer ? ", equal on all ranks" : "");
+           tells_equal(run)       ? ", equal on all ranks"
+           : run->rank->world > 1 ? ", of rank 0 alone"
+                                  : "");
     if (!isnan(s->test_accuracy))
         printf("test accuracy %.2f %%, loss %.4f, on %zu images\n",
                100 * s->test_accuracy, mean(s->test_loss, 1),
@@ -154,6 +203,7 @@ void tac__report_files(tac__run *run)
                run->saving ? ", checkpoints/" : "");
     if (c->json) printf("summary in %s\n", c->json);
     if (c->trace) printf("trace in %s\n", c->trace);
+    if (c->attempt_times) printf("times of attempts in %s\n", c->attempt_times);
     if (c->record) printf("recording in %s\n", c->record);
     print_how_to_resume(run);
     fflush(stdout);

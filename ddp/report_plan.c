@@ -1,5 +1,6 @@
 /* What rank 0 says before training: ranks, kernels, precision, memory. */
 #include "run.h"
+#include "local.h"
 #include "settings.h"
 
 #include <inttypes.h>
@@ -70,11 +71,22 @@ static void warn_of_scale(const tac__run *run)
                 strcmp(option, "max-skips") ? "dynamic " : "");
 }
 
+static void print_replicas(const tac__run *run)
+{
+    char text[512];
+
+    if (run->replica->local)
+        printf("  replicas   %s, %s\n", run->config->sync,
+               tac__local_describe(run->replica, run->total_steps, text,
+                                   sizeof text));
+}
+
 static void print_buckets(const tac__run *run)
 {
     char text[32];
     size_t n;
 
+    if (run->replica->local && !run->replica->reducer) return;
     if (!run->replica->reducer) {
         printf("  buckets    none: replicas are not averaged\n");
         return;
@@ -110,8 +122,12 @@ void tac__report_banner(tac__run *run)
            run->config->batch,
            run->config->accumulate > 1 ? " and micro-step" : "",
            run->config->global_batch, run->epoch_steps, run->total_steps);
+    print_replicas(run);
     print_buckets(run);
     print_codec(run);
+    if (run->config->skip_compute)
+        printf("  compute    skipped: everything is sent, nothing is learned, "
+               "evaluated or tested\n");
     if (run->resumed_from)
         printf("  resumed    %s: step %" PRIu64 ", epoch %.4g\n",
                run->resumed_from, run->step,
@@ -142,23 +158,65 @@ static void print_settings(const tac__run *run)
     }
 }
 
-void tac__report_plan(tac__run *run)
+/* Not one rank alone, and not --sync none. */
+static int averages(const tac__run *run)
+{
+    return run->replica->local ||
+           (run->replica->reducer && run->rank->world > 1);
+}
+
+/* What a rank contributes to one average. */
+static void print_step(const tac__run *run)
 {
     const tac_replica *r = run->replica;
+    const double bytes = (double)tac_params_elements(r->params) * 4;
     char a[32];
 
+    if (r->local)
+        printf("  an average is of %s of parameters a worker, in %" PRId64
+               " part%s\n",
+               tac__bytes_text(bytes, a),
+               r->local->config.fragments > 1 ? r->local->config.fragments : 1,
+               r->local->config.fragments > 1 ? "s" : "");
+    else if (averages(run))
+        printf("  a step     averages %s of gradients a rank\n",
+               tac__bytes_text(bytes, a));
+}
+
+static void print_run(const tac__run *run)
+{
+    tac__prediction p;
+    char a[32];
+
+    if (!averages(run)) {
+        printf("  the run    averages nothing\n");
+        return;
+    }
+    if (tac__run_predict(run, run->total_steps, &p) < 0) return;
+    if (p.known)
+        printf("  the run    averages %" PRIu64 " time%s, in which all ranks "
+               "send %s\n",
+               p.syncs, p.syncs == 1 ? "" : "s",
+               tac__bytes_text((double)p.wire, a));
+    else
+        printf("  the run    averages as often as measured %s say: not known "
+               "before\n",
+               strcmp(run->config->sync_schedule, "adacomm") ? "times"
+                                                             : "losses");
+}
+
+void tac__report_plan(tac__run *run)
+{
     tac__progress_begin(&run->progress,
                         tac__report_speaks(run) && !run->config->dry_run,
                         (int64_t)run->total_steps, (int64_t)run->epoch_steps);
     if (!tac__report_speaks(run)) return;
     tac__memory_print(run);
     print_settings(run);
-    if (run->config->dry_run)
-        printf(
-            "  a step     averages %s of gradients a rank\n"
-            "dry run: nothing was trained\n",
-            r->reducer && run->rank->world > 1
-                ? tac__bytes_text((double)tac_params_elements(r->params) * 4, a)
-                : "0 B");
+    if (run->config->dry_run) {
+        print_step(run);
+        print_run(run);
+        printf("dry run: nothing was trained\n");
+    }
     fflush(stdout);
 }

@@ -117,19 +117,34 @@ tac_status tac__resume_find(tac__run *run)
 /* ---- everything -----------------------------------------------------------
  */
 
-/* `shared`: the state of all, with the settings. `rank`: whose file it is, -1
- * for all. */
-static tac_status load(tac__run *run, const char *name, int shared, int rank,
-                       tac_state_walk_fn *walk, void *object)
+static tac_status check(const tac__run *run, const tac_safetensors *f,
+                        const char *name, tac__file file, uint64_t *id)
 {
+    const int rank = file == TAC__FILE_RANK ? run->rank->rank : -1;
+
+    TAC_TRY(tac__resume_mark(run, f, name, rank, id));
+    if (file == TAC__FILE_STATE) TAC_TRY(tac__resume_data(run, f));
+    return tac__resume_counters(run, f, file);
+}
+
+/* The mean of ranks that are not equal is for others to use. */
+static int is_loaded(const tac__run *run, tac__file file)
+{
+    return file != TAC__FILE_MODEL || !tac__saved_is_apart(run);
+}
+
+static tac_status load(tac__run *run, tac__saved *saved, tac__file file)
+{
+    char name[TAC__FILE_NAME];
     tac_safetensors *f = NULL;
     tac_status s;
 
+    saved->file = file;
+    tac__saved_name(file, run->rank->rank, name);
     TAC_TRY(open_file(run, name, &f));
-    s = tac__resume_mark(run, f, name, rank);
-    if (s >= 0 && shared) s = tac__resume_data(run, f);
-    if (s >= 0 && shared) s = tac__resume_counters(run, f);
-    if (s >= 0) s = tac_safetensors_load(f, walk, object, 0);
+    s = check(run, f, name, file, &saved->id);
+    if (s >= 0 && is_loaded(run, file))
+        s = tac_safetensors_load(f, tac__saved_walk, saved, 0);
     tac_safetensors_close(f);
     return s;
 }
@@ -137,14 +152,10 @@ static tac_status load(tac__run *run, const char *name, int shared, int rank,
 tac_status tac__resume_load(tac__run *run)
 {
     tac__saved saved = {.run = run};
-    char name[32];
 
     if (!run->resumed_from) return TAC_OK;
-    snprintf(name, sizeof name, "rank-%05d.safetensors", run->rank->rank);
-    TAC_TRY(
-        load(run, "state.safetensors", 1, -1, tac__saved_walk_shared, &saved));
-    TAC_TRY(load(run, "model.safetensors", 0, -1, tac_params_walk,
-                 run->replica->params));
-    TAC_TRY(load(run, name, 0, run->rank->rank, tac__saved_walk_rank, &saved));
+    TAC_TRY(load(run, &saved, TAC__FILE_STATE));
+    TAC_TRY(load(run, &saved, TAC__FILE_MODEL));
+    TAC_TRY(load(run, &saved, TAC__FILE_RANK));
     return tac__saved_give(&saved);
 }

@@ -18,6 +18,7 @@ typedef struct tac__part {
 /* What was spent over the life of a run, which several processes may share. */
 typedef struct tac__totals {
     uint64_t bytes_logical, bytes_wire, bytes_between_hosts; /* of this rank */
+    uint64_t bytes_sync_logical, bytes_sync_wire;
     double cpu_s;
 } tac__totals;
 
@@ -32,6 +33,8 @@ typedef struct tac__run {
     uint64_t epoch; /* that is under way */
     int stopped;    /* all ranks agreed to stop early */
     int64_t samples;
+    double dropped_samples;  /* of this rank, since ranks last told each other:
+                                counted in `samples`, but not trained */
     double begin_s, train_s; /* start of training; seconds in steps */
     double logged_s;         /* start of the present logging interval */
     int64_t logged_samples;
@@ -42,9 +45,12 @@ typedef struct tac__run {
     double exchanged_s;     /* time of the last exchange */
     uint64_t exchanged_step;
     tac_metrics last_eval;
-    double nonfinite; /* losses that no mean contains, over the run */
-    int folder;       /* the run folder, locked, on rank 0, plus 1; 0: none */
-    FILE *metrics;    /* metrics.jsonl on rank 0; NULL: none */
+    tac_metrics own_eval; /* of the replicas before their last average */
+    uint64_t sync_wire;   /* bytes_sync_wire of all ranks, when they last told
+                             each other */
+    double nonfinite;     /* losses that no mean contains, over the run */
+    int folder;    /* the run folder, locked, on rank 0, plus 1; 0: none */
+    FILE *metrics; /* metrics.jsonl on rank 0; NULL: none */
     tac_json *line;
     tac__progress progress;
     tac_summary summary;
@@ -58,13 +64,21 @@ typedef struct tac__run {
     int resuming;       /* loaded, and no step made since */
     tac__totals before; /* of the processes before this one */
     double before_s;    /* their time in training */
-    int agreed;         /* the failure under way is known to all ranks */
+    int verified;       /* all replicas were found to be equal in the end */
+    struct tac__attempt_times *attempt_times; /* NULL: not asked for */
+    int reached; /* --target-accuracy: training is over */
+    int agreed;  /* the failure under way is known to all ranks */
 } tac__run;
 
 /* epochs.c: all training steps and evaluations. */
 tac_status tac__run_epochs(tac__run *run);
 /* Loss and accuracy over all ranks, each sample counted once. */
 tac_status tac__run_evaluate(tac__run *run, tac__part *part, tac_metrics *out);
+/* Of the validation samples, which is told and kept as the last one. */
+tac_status tac__run_validate(tac__run *run);
+
+/* target.c: after an evaluation: is it as good as --target-accuracy wants? */
+void tac__target_check(tac__run *run);
 
 /* Does this rank print? */
 int tac__report_speaks(const tac__run *run);
@@ -93,9 +107,21 @@ tac_status tac__run_dir_open(tac__run *run);
 tac_status tac__run_dir_finish(tac__run *run);
 void tac__run_dir_close(tac__run *run);
 
+/* predict.c: what so many attempts will have made replicas exchange. Not
+ * collective; of local modes the leaders know. */
+typedef struct tac__prediction {
+    int known;      /* 0: it depends on losses or times */
+    uint64_t wire;  /* bytes_sync_wire of all ranks */
+    uint64_t syncs; /* the last average included */
+} tac__prediction;
+tac_status tac__run_predict(const tac__run *run, uint64_t attempts,
+                            tac__prediction *out);
+
 /* finish.c: collective: totals over ranks into the summary; the trace. */
 tac_status tac__run_summarize(tac__run *run);
 tac_status tac__run_write_trace(tac__run *run);
+/* How often replicas were averaged so far. */
+uint64_t tac__run_syncs(const tac__run *run);
 /* This rank's, of all processes of the run so far. */
 tac__totals tac__run_totals(const tac__run *run);
 

@@ -1,6 +1,7 @@
 /* The run folder: config.ini when the run starts, metrics.jsonl while it
  * goes, summary.json at its end. Rank 0 alone writes. */
 #include "run.h"
+#include "local.h"
 #include "save.h"
 #include "record.h"
 #include "underflow_report.h"
@@ -79,12 +80,22 @@ static tac_status lock_folder(tac__run *run)
                     dir);
 }
 
+/* What the options of local modes come to, as a comment. */
+static void write_replicas(const tac__run *run, FILE *f)
+{
+    char text[512];
+
+    tac__local_describe(run->replica, run->total_steps, text, sizeof text);
+    if (text[0]) fprintf(f, "# --sync %s: %s\n", run->config->sync, text);
+}
+
 static tac_status write_config(tac__run *run)
 {
     FILE *f = open_in(run, "config.ini", "w");
 
     if (!f) return TAC_ERR_IO;
     tac_options_print_config(run->rank->options, f);
+    write_replicas(run, f);
     const int failed = ferror(f);
     if (fclose(f) == 0 && !failed) return TAC_OK;
     return tac_fail(run->rank->ctx, TAC_ERR_IO,
@@ -139,6 +150,7 @@ tac_status tac__run_dir_open(tac__run *run)
     TAC_TRY(try_file(run, "json", run->config->json));
     TAC_TRY(try_file(run, "trace", run->config->trace));
     TAC_TRY(try_file(run, "record", run->config->record));
+    TAC_TRY(try_file(run, "attempt-times", run->config->attempt_times));
     if (!run->config->run_dir) return TAC_OK;
     if (make_dirs(run->config->run_dir) != 0)
         return tac_fail(run->rank->ctx, TAC_ERR_IO,

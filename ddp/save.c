@@ -1,6 +1,7 @@
 /* Saving: rank 0 makes the folder, all ranks write, rank 0 publishes; after
  * each of the three all agree on how it went. Costs three small exchanges and
- * the writing of 4 bytes a parameter and the optimizer's state. */
+ * the writing of 4 bytes a parameter and the optimizer's state: on each rank,
+ * where each has its own. */
 #include "save.h"
 
 #include <limits.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "replica_impl.h"
 #include "tacit/clock.h"
 #include "tacit/safetensors.h"
 
@@ -73,7 +75,7 @@ int tac__save_due(const tac__run *run)
     const char *every = run->config->save_every;
 
     if (!run->saving || run->saved_step == run->step) return 0;
-    if (run->stopped || run->step >= run->total_steps) return 1;
+    if (run->stopped || run->reached || run->step >= run->total_steps) return 1;
     if (!strcmp(every, "epoch")) return run->step % run->epoch_steps == 0;
     return run->step % strtoull(every, NULL, 10) == 0;
 }
@@ -87,23 +89,26 @@ static tac_status no_memory(tac__run *run)
                     "no memory for a checkpoint");
 }
 
-/* Writes what `walk` shows. `shared`: with the settings of the run. `rank`:
- * whose file it is, -1 for all. */
-static tac_status write_tensors(tac__run *run, const char *name, int shared,
-                                int rank, tac_state_walk_fn *walk, void *object)
+static tac_status write_tensors(tac__run *run, tac__saved *saved,
+                                tac__file file)
 {
-    char *path = tac_checkpoint_tmp_path(run->save_root, run->step, name);
+    const int rank = file == TAC__FILE_RANK ? run->rank->rank : -1;
+    char name[TAC__FILE_NAME], *path;
     tac_safetensors_writer *w = NULL;
-    tac_status s = path ? TAC_OK : no_memory(run);
+    tac_status s;
 
+    tac__saved_name(file, run->rank->rank, name);
+    path = tac_checkpoint_tmp_path(run->save_root, run->step, name);
+    s = path ? TAC_OK : no_memory(run);
+    saved->file = file;
     if (s >= 0) s = tac_safetensors_writer_create(run->rank->ctx, &w);
     if (s >= 0) {
         const tac_state_visitor v = tac_safetensors_collect(w);
 
-        s = walk(object, &v);
+        s = tac__saved_walk(saved, &v);
     }
-    if (s >= 0) s = tac__save_mark(w, run->replica->attempts, rank);
-    if (s >= 0 && shared) s = tac__save_config(run, w);
+    if (s >= 0) s = tac__save_mark(w, saved->id, run->replica->attempts, rank);
+    if (s >= 0 && file == TAC__FILE_STATE) s = tac__save_config(run, w);
     if (s >= 0) s = tac_safetensors_write(w, path, NULL);
     tac_safetensors_writer_destroy(w);
     free(path);
@@ -114,7 +119,7 @@ static tac_status write_info(tac__run *run)
 {
     const tac_replica *r = run->replica;
     tac_checkpoint_info info = {.format = 1,
-                                .step = r->attempts - r->scaling.skipped,
+                                .step = tac__replica_applied(r),
                                 .attempts = r->attempts,
                                 .world = run->rank->world,
                                 .files = 2 + run->rank->world};
@@ -128,48 +133,52 @@ static tac_status write_info(tac__run *run)
     return s;
 }
 
-static tac_status write_files(tac__run *run)
+static tac_status write_files(tac__run *run, tac__saved *saved)
 {
-    tac__saved saved = tac__saved_take(run);
-    char name[32];
-
-    snprintf(name, sizeof name, "rank-%05d.safetensors", run->rank->rank);
-    TAC_TRY(write_tensors(run, name, 0, run->rank->rank, tac__saved_walk_rank,
-                          &saved));
+    TAC_TRY(write_tensors(run, saved, TAC__FILE_RANK));
     if (run->rank->rank != 0) return TAC_OK;
-    TAC_TRY(write_tensors(run, "model.safetensors", 0, -1, tac_params_walk,
-                          run->replica->params));
-    TAC_TRY(write_tensors(run, "state.safetensors", 1, -1,
-                          tac__saved_walk_shared, &saved));
+    TAC_TRY(write_tensors(run, saved, TAC__FILE_MODEL));
+    TAC_TRY(write_tensors(run, saved, TAC__FILE_STATE));
     return write_info(run);
 }
 
 /* ---- all together ---------------------------------------------------------
  */
 
-static tac_status save(tac__run *run)
+/* What can be done alone before anybody writes. */
+static tac_status begin(tac__run *run, tac__saved *saved)
 {
-    tac_context *ctx = run->rank->ctx;
-    const int first = run->rank->rank == 0;
+    TAC_TRY(tac__save_mean_open(saved));
+    if (run->rank->rank != 0) return TAC_OK;
+    return tac_checkpoint_begin(run->rank->ctx, run->save_root, run->step);
+}
 
-    TAC_TRY(
-        agree(run, first ? tac_checkpoint_begin(ctx, run->save_root, run->step)
-                         : TAC_OK));
-    TAC_TRY(agree(run, write_files(run)));
-    return agree(run,
-                 first ? tac_checkpoint_publish(ctx, run->save_root, run->step)
-                       : TAC_OK);
+static tac_status publish(tac__run *run)
+{
+    if (run->rank->rank != 0) return TAC_OK;
+    return tac_checkpoint_publish(run->rank->ctx, run->save_root, run->step);
+}
+
+static tac_status save(tac__run *run, tac__saved *saved)
+{
+    TAC_TRY(agree(run, begin(run, saved)));
+    TAC_TRY(agree(run, tac__save_id(run, &saved->id)));
+    if (tac__saved_is_apart(run)) TAC_TRY(agree(run, tac__save_mean(saved)));
+    TAC_TRY(agree(run, write_files(run, saved)));
+    return agree(run, publish(run));
 }
 
 tac_status tac__save(tac__run *run)
 {
     const double begin = tac_clock_s();
     tac__capture *c = run->rank->capture;
+    tac__saved saved = tac__saved_take(run);
     tac_status s;
 
     c->armed = 1;
-    s = save(run);
+    s = save(run, &saved);
     c->armed = 0;
+    free(saved.room);
     if (s < 0) {
         run->agreed = 1;
         if (run->rank->rank == 0)

@@ -9,6 +9,17 @@
  * of sysexits.h: try again). */
 enum { TAC__EXIT_RESUMABLE = 75 };
 
+/* The files of a checkpoint: weights; what ranks have in common; what a rank
+ * has for itself. */
+typedef enum tac__file {
+    TAC__FILE_MODEL,
+    TAC__FILE_STATE,
+    TAC__FILE_RANK
+} tac__file;
+enum { TAC__FILE_NAME = 32 };
+/* "model.safetensors", "rank-00003.safetensors". */
+void tac__saved_name(tac__file file, int rank, char out[TAC__FILE_NAME]);
+
 /* ---- save.c ---------------------------------------------------------------
  */
 
@@ -41,40 +52,63 @@ tac_status tac__save_config(const tac__run *run,
                             struct tac_safetensors_writer *w);
 tac_status tac__resume_config(const tac__run *run,
                               const struct tac_safetensors *f);
-/* Has the data that was opened as many samples? */
+/* Has the data that was opened as many samples, and has what options leave open
+ * come to the same? */
 tac_status tac__resume_data(const tac__run *run,
                             const struct tac_safetensors *f);
 
 /* ---- resume_check.c -------------------------------------------------------
  */
 
-/* Writes into a file's metadata when it was saved, and of which rank it is (-1:
- * of all). */
-tac_status tac__save_mark(struct tac_safetensors_writer *w, uint64_t attempts,
-                          int rank);
-/* Is the file `name` of this checkpoint, and of this rank? */
+/* Collective: a number that no other checkpoint has, the same on all ranks. */
+tac_status tac__save_id(const tac__run *run, uint64_t *out);
+/* Writes into a file's metadata of which checkpoint it is, when it was saved,
+ * and of which rank it is (-1: of all). */
+tac_status tac__save_mark(struct tac_safetensors_writer *w, uint64_t id,
+                          uint64_t attempts, int rank);
+/* Is the file `name` of this checkpoint, and of this rank? The first one that
+ * is asked about says which checkpoint that is, into *id, 0 at first. */
 tac_status tac__resume_mark(const tac__run *run,
                             const struct tac_safetensors *f, const char *name,
-                            int rank);
-/* Do the counters of the state agree with the checkpoint's attempts? */
+                            int rank, uint64_t *id);
+/* Do the counters of that file agree with the checkpoint's attempts? */
 tac_status tac__resume_counters(const tac__run *run,
-                                const struct tac_safetensors *f);
+                                const struct tac_safetensors *f,
+                                tac__file file);
 
 /* ---- save_state.c ---------------------------------------------------------
  */
 
-/* What ranks have in common, and what is one rank's own. For saving: `saved` is
- * filled by tac__saved_take; after loading: tac__saved_give. */
+/* For saving it is filled by tac__saved_take; after loading:
+ * tac__saved_give. */
 typedef struct tac__saved {
     tac__run *run;
+    tac__file file;
+    uint64_t id;        /* of the checkpoint; 0: unknown */
     tac__totals totals; /* of all processes of this run so far */
     double wall_s;
+    float *mean; /* what the model's file shows; NULL: the parameters */
+    float *room; /* malloc'd, for it; NULL: none */
 } tac__saved;
 
-tac_status tac__saved_walk_shared(void *saved, const tac_state_visitor *v);
-tac_status tac__saved_walk_rank(void *saved, const tac_state_visitor *v);
+/* Has each rank parameters, an optimizer and a scaler of its own? */
+int tac__saved_is_apart(const tac__run *run);
+/* A tac_state_walk_fn: what is in saved->file. */
+tac_status tac__saved_walk(void *saved, const tac_state_visitor *v);
 tac__saved tac__saved_take(tac__run *run);
 tac_status tac__saved_give(const tac__saved *saved);
+
+/* ---- save_model.c ---------------------------------------------------------
+ */
+
+/* Local: a copy of the parameters, where a mean needs it. */
+tac_status tac__save_mean_open(tac__saved *saved);
+/* Collective: into saved->mean, on rank 0 at least; what local modes have under
+ * way is complete afterwards. */
+tac_status tac__save_mean(tac__saved *saved);
+/* Shows it as if it were the parameters. */
+tac_status tac__save_mean_walk(const tac__saved *saved,
+                               const tac_state_visitor *v);
 
 /* ---- resume_metrics.c -----------------------------------------------------
  */

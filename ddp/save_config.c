@@ -3,17 +3,51 @@
 #include "save.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "local.h"
 #include "tacit/safetensors.h"
 
-static const char *const kept[] = {
-    "model",    "data",       "dropout",    "seed",
-    "batch",    "accumulate", "optimizer",  "precision",
-    "rounding", "loss-scale", "init-scale", "growth-interval",
-    "compress",
+enum { ALWAYS, IN_LOCAL_MODES };
+
+static const struct kept {
+    const char *option;
+    int when;
+} kept[] = {
+    {"sync", ALWAYS},
+    {"model", ALWAYS},
+    {"data", ALWAYS},
+    {"shards", ALWAYS},
+    {"dropout", ALWAYS},
+    {"seed", ALWAYS},
+    {"batch", ALWAYS},
+    {"accumulate", ALWAYS},
+    {"optimizer", ALWAYS},
+    {"precision", ALWAYS},
+    {"rounding", ALWAYS},
+    {"loss-scale", ALWAYS},
+    {"init-scale", ALWAYS},
+    {"growth-interval", ALWAYS},
+    {"compress", ALWAYS},
+    {"worker-size", IN_LOCAL_MODES},
+    {"sync-every", IN_LOCAL_MODES},
+    {"sync-schedule", IN_LOCAL_MODES},
+    {"sync-min", IN_LOCAL_MODES},
+    {"sync-max", IN_LOCAL_MODES},
+    {"sync-levels", IN_LOCAL_MODES},
+    {"outer", IN_LOCAL_MODES},
+    {"outer-lr", IN_LOCAL_MODES},
+    {"outer-momentum", IN_LOCAL_MODES},
+    {"sync-delay", IN_LOCAL_MODES},
+    {"sync-alpha", IN_LOCAL_MODES},
+    {"stale", IN_LOCAL_MODES},
+    {"weighting", IN_LOCAL_MODES},
+    {"moments", IN_LOCAL_MODES},
+    {"late", IN_LOCAL_MODES},
+    {"drop-deltas", IN_LOCAL_MODES},
 };
 
 enum { KEPT = sizeof kept / sizeof *kept, VALUE_BYTES = 1024 };
@@ -26,11 +60,15 @@ static const tac_option *find_row(const char *key)
     return row;
 }
 
-/* As few digits as tell it from all others. */
+/* As few digits as tell it from all others; what is left open is "auto". */
 static void number_text(double x, char out[VALUE_BYTES])
 {
     int digits = 6;
 
+    if (isnan(x)) {
+        snprintf(out, VALUE_BYTES, "auto");
+        return;
+    }
     do snprintf(out, VALUE_BYTES, "%.*g", digits, x);
     while (digits++ < 17 && strtod(out, NULL) != x);
 }
@@ -57,6 +95,11 @@ static void value_text(const tac_train_config *c, const tac_option *row,
     }
 }
 
+static int is_kept(const tac_train_config *c, const struct kept *k)
+{
+    return k->when == ALWAYS || tac_train_config_is_local(c);
+}
+
 static void key_text(const char *option, char out[64])
 {
     snprintf(out, 64, "config.%s", option);
@@ -67,18 +110,52 @@ static void count_text(const tac__run *run, char out[32])
     snprintf(out, 32, "%zu", tac_dataset_get_info(run->data.train).count);
 }
 
+/* What --sync-start and --fragments leave open depends on the length of the run
+ * and on the model: the numbers that came of it are kept. NULL: there is no
+ * such option. */
+static const char *derived(const tac__run *run, int i, int64_t *value)
+{
+    static const char *const options[] = {"sync-start", "fragments", NULL};
+    const tac__local *l = run->replica ? run->replica->local : NULL;
+
+    if (!l) return NULL;
+    *value = i == 0                    ? l->config.schedule.start
+             : l->config.fragments > 1 ? l->config.fragments
+                                       : 1;
+    return options[i];
+}
+
+static tac_status save_derived(const tac__run *run, tac_safetensors_writer *w)
+{
+    const char *option;
+    char key[64], text[32];
+    int64_t value;
+
+    for (int i = 0; (option = derived(run, i, &value)); i++) {
+        key_text(option, key);
+        snprintf(text, sizeof text, "%" PRId64, value);
+        TAC_TRY(tac_safetensors_set_metadata(w, key, text));
+    }
+    return TAC_OK;
+}
+
 tac_status tac__save_config(const tac__run *run, tac_safetensors_writer *w)
 {
     char key[64], value[VALUE_BYTES], count[32];
 
     for (size_t i = 0; i < KEPT; i++) {
-        key_text(kept[i], key);
-        value_text(run->config, find_row(kept[i]), value);
+        if (!is_kept(run->config, &kept[i])) continue;
+        key_text(kept[i].option, key);
+        value_text(run->config, find_row(kept[i].option), value);
         TAC_TRY(tac_safetensors_set_metadata(w, key, value));
     }
+    TAC_TRY(save_derived(run, w));
     count_text(run, count);
     return tac_safetensors_set_metadata(w, "data.samples", count);
 }
+
+/* ---- comparing ------------------------------------------------------------
+ */
 
 /* Data in a folder may have moved: what counts then is how many there are. */
 static int same(const char *option, const char *a, const char *b)
@@ -88,30 +165,60 @@ static int same(const char *option, const char *a, const char *b)
     return !strcmp(a, b);
 }
 
-static tac_status compare(const tac__run *run, const tac_safetensors *f,
-                          const char *option)
+static tac_status differ(const tac__run *run, const char *option,
+                         const char *mine, const char *saved)
 {
-    char key[64], mine[VALUE_BYTES];
+    if (!*saved)
+        return tac_fail(run->rank->ctx, TAC_ERR_CONFIG,
+                        "--%s is %s, but %s was saved without it: leave it "
+                        "out, or start anew without --resume",
+                        option, mine, run->resumed_from);
+    return tac_fail(run->rank->ctx, TAC_ERR_CONFIG,
+                    "--%s is %s, but %s was saved with %s: give --%s %s, or "
+                    "start anew without --resume",
+                    option, *mine ? mine : "not given", run->resumed_from,
+                    saved, option, saved);
+}
+
+static tac_status compare(const tac__run *run, const tac_safetensors *f,
+                          const char *option, const char *mine)
+{
+    char key[64];
     const char *saved;
 
     key_text(option, key);
     saved = tac_safetensors_metadata(f, key);
-    value_text(run->config, find_row(option), mine);
     if (!saved)
         return tac_fail(run->rank->ctx, TAC_ERR_DATA,
                         "%s does not say its --%s; it is damaged, or of "
                         "another version of tacit",
                         run->resumed_from, option);
-    if (same(option, saved, mine)) return TAC_OK;
-    return tac_fail(run->rank->ctx, TAC_ERR_CONFIG,
-                    "--%s is %s, but %s was saved with %s: give --%s %s, or "
-                    "start anew without --resume",
-                    option, mine, run->resumed_from, saved, option, saved);
+    return same(option, saved, mine) ? TAC_OK
+                                     : differ(run, option, mine, saved);
 }
 
 tac_status tac__resume_config(const tac__run *run, const tac_safetensors *f)
 {
-    for (size_t i = 0; i < KEPT; i++) TAC_TRY(compare(run, f, kept[i]));
+    char mine[VALUE_BYTES];
+
+    for (size_t i = 0; i < KEPT; i++) {
+        if (!is_kept(run->config, &kept[i])) continue;
+        value_text(run->config, find_row(kept[i].option), mine);
+        TAC_TRY(compare(run, f, kept[i].option, mine));
+    }
+    return TAC_OK;
+}
+
+static tac_status compare_derived(const tac__run *run, const tac_safetensors *f)
+{
+    const char *option;
+    char mine[32];
+    int64_t value;
+
+    for (int i = 0; (option = derived(run, i, &value)); i++) {
+        snprintf(mine, sizeof mine, "%" PRId64, value);
+        TAC_TRY(compare(run, f, option, mine));
+    }
     return TAC_OK;
 }
 
@@ -121,7 +228,7 @@ tac_status tac__resume_data(const tac__run *run, const tac_safetensors *f)
     char count[32];
 
     count_text(run, count);
-    if (saved && !strcmp(saved, count)) return TAC_OK;
+    if (saved && !strcmp(saved, count)) return compare_derived(run, f);
     return tac_fail(run->rank->ctx, TAC_ERR_CONFIG,
                     "--data has %s training samples, but %s was saved with "
                     "%s; use the same data, or start anew without --resume",

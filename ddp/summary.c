@@ -4,6 +4,7 @@
 #include "memory.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "tacit/json.h"
@@ -51,6 +52,28 @@ static void write_traffic(tac_json *j, const tac_summary *s)
     tac_json_u64(j, "bytes_wire", s->bytes_wire);
     tac_json_u64(j, "bytes_between_hosts", s->bytes_between_hosts);
     tac_json_i64(j, "syncs", s->syncs);
+    tac_json_u64(j, "bytes_sync_logical", s->bytes_sync_logical);
+    tac_json_u64(j, "bytes_sync_wire", s->bytes_sync_wire);
+    if (s->predictable)
+        tac_json_u64(j, "bytes_predicted", s->bytes_predicted);
+    else
+        tac_json_f64(j, "bytes_predicted", NAN);
+}
+
+static void write_replicas(tac_json *j, const tac_summary *s)
+{
+    tac_json_str(j, "outer", s->outer);
+    tac_json_str(j, "shards", s->shards);
+    tac_json_i64(j, "worker_size", s->worker_size);
+    tac_json_i64(j, "workers", s->workers);
+    tac_json_i64(j, "fragments", s->fragments);
+    tac_json_f64(j, "sync_s", s->sync_s);
+    tac_json_f64(j, "local_loss", s->local_loss);
+    tac_json_f64(j, "local_accuracy", s->local_accuracy);
+    tac_json_f64(j, "consensus_distance", s->consensus_distance);
+    tac_json_f64(j, "delta_norm", s->delta_norm);
+    tac_json_f64(j, "target_s", s->target_s);
+    tac_json_i64(j, "target_step", s->target_step);
 }
 
 static void write_memory(tac_json *j, const tac_memory_summary *m)
@@ -87,6 +110,7 @@ tac_status tac_summary_write(tac_context *ctx, const tac_summary *s,
     write_results(j, s);
     write_times(j, s);
     write_traffic(j, s);
+    write_replicas(j, s);
     tac_json_f64(j, "loss_scale", s->loss_scale);
     tac_json_u64(j, "peak_rss_bytes", s->peak_rss_bytes);
     write_memory(j, &s->memory);

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "run.h"
+#include "attempt_times.h"
 #include "compare.h"
+#include "local.h"
 #include "save.h"
 #include "tacit/clock.h"
 
@@ -25,7 +27,8 @@ static tac_status open_data(tac__run *run)
     return TAC_OK;
 }
 
-static tac_status open_sampler(tac__run *run, tac_dataset *set, int shuffle,
+static tac_status open_sampler(tac__run *run, tac_dataset *set,
+                               const tac_shards *shards, int shuffle,
                                tac__part *part)
 {
     tac_sampler_config sc = TAC_SAMPLER_CONFIG_INIT;
@@ -35,14 +38,24 @@ static tac_status open_sampler(tac__run *run, tac_dataset *set, int shuffle,
     sc.rank = (size_t)run->rank->rank;
     sc.shuffle = shuffle;
     sc.seed = run->config->seed;
+    sc.shards = shards;
     return tac_sampler_create(run->rank->ctx, &sc, &part->sampler);
 }
 
+/* Only what is trained on is dealt unevenly. */
 static tac_status open_samplers(tac__run *run)
 {
-    TAC_TRY(open_sampler(run, run->data.train, 1, &run->train));
-    TAC_TRY(open_sampler(run, run->data.val, 0, &run->val));
-    return open_sampler(run, run->data.test, 0, &run->test);
+    tac_shards *shards = NULL;
+    tac_status s;
+
+    TAC_TRY(tac_dataset_shards(run->rank->ctx, run->data.train,
+                               run->config->shards, (size_t)run->rank->world,
+                               run->config->seed, &shards));
+    s = open_sampler(run, run->data.train, shards, 1, &run->train);
+    tac_shards_destroy(shards);
+    TAC_TRY(s);
+    TAC_TRY(open_sampler(run, run->data.val, NULL, 0, &run->val));
+    return open_sampler(run, run->data.test, NULL, 0, &run->test);
 }
 
 static tac_status open_loader(tac__run *run, tac_dataset *set, tac__part *part)
@@ -97,6 +110,7 @@ static tac_status open_local(tac__run *run)
                              &info, &run->replica));
     TAC_TRY(tac__memory_check(run));
     TAC_TRY(open_loaders(run));
+    TAC_TRY(tac__attempt_times_open(run));
     return tac__run_dir_open(run);
 }
 
@@ -116,7 +130,9 @@ static tac_status set_up(tac__run *run)
     TAC_TRY(agree(run, open_local(run)));
     TAC_TRY(agree(run, tac__save_open(run)));
     TAC_TRY(agree(run, tac_replica_connect(run->replica, run->total_steps)));
-    return agree(run, tac__resume_load(run));
+    TAC_TRY(agree(run, tac__resume_load(run)));
+    return agree(run,
+                 tac__local_start(run->replica, run->resumed_from != NULL));
 }
 
 static tac_status test(tac__run *run)
@@ -124,7 +140,7 @@ static tac_status test(tac__run *run)
     tac_metrics m = TAC_METRICS_INIT;
 
     run->summary.test_loss = run->summary.test_accuracy = NAN;
-    if (run->stopped) return TAC_OK;
+    if (run->stopped || run->config->skip_compute) return TAC_OK;
     TAC_TRY(tac__run_evaluate(run, &run->test, &m));
     run->summary.test_loss = m.loss_sum / m.count;
     run->summary.test_accuracy = m.correct / m.count;
@@ -151,13 +167,36 @@ static tac_status leave(tac__run *run, tac_status s)
     return s;
 }
 
+/* The last average, outside of a step. Evaluated once more: an outer optimizer
+ * makes it another model than the mean that was as good as wanted. */
+static tac_status finish_early(tac__run *run)
+{
+    const tac__local *l = run->replica->local;
+    const int changes = l && !l->clean;
+
+    TAC_TRY(tac__local_finish(run->replica));
+    return run->reached && changes ? tac__run_validate(run) : TAC_OK;
+}
+
+/* The last average. A run that was stopped and will go on has none, or it would
+ * not go on as if nothing had happened. */
+static tac_status end_training(tac__run *run)
+{
+    if (run->stopped && run->saving) return TAC_OK;
+    TAC_TRY(finish_early(run));
+    if (!strcmp(run->config->sync, "none")) return TAC_OK;
+    TAC_TRY(tac_replica_verify_equal(run->replica));
+    run->verified = 1;
+    return TAC_OK;
+}
+
 /* From here to the end of the loop nobody agrees on how it goes. */
 static tac_status run_all(tac__run *run)
 {
     TAC_TRY(tac__run_epochs(run));
+    TAC_TRY(end_training(run));
     TAC_TRY(test(run));
     run->summary.wall_s = tac_clock_s() - run->begin_s;
-    if (run->replica->reducer) TAC_TRY(tac_replica_verify_equal(run->replica));
     return tac__run_summarize(run);
 }
 
@@ -176,6 +215,7 @@ static tac_status train(tac__run *run)
     tac__report_result(run);
     run->rank->capture->armed = 1;
     TAC_TRY(agree(run, tac__run_write_trace(run)));
+    TAC_TRY(agree(run, tac__attempt_times_write(run)));
     TAC_TRY(agree(run, tac__run_dir_finish(run)));
     tac__report_files(run);
     return run->stopped ? TAC_ERR_INTERRUPTED : TAC_OK;
@@ -185,6 +225,7 @@ static void close_run(tac__run *run)
 {
     tac__progress_clear(&run->progress);
     tac__run_dir_close(run);
+    tac__attempt_times_close(run);
     tac_replica_close(run->replica);
     close_part(&run->train);
     close_part(&run->val);
@@ -194,14 +235,21 @@ static void close_run(tac__run *run)
     free(run->resumed_from);
 }
 
+/* A file that can't be read before training is the user's to mend, one that
+ * can't be written after it has begun is a failure of the run. */
+static int exit_code(const tac__run *run, tac_status s)
+{
+    if (s == TAC_ERR_INTERRUPTED && run->saving) return TAC__EXIT_RESUMABLE;
+    if (s == TAC_ERR_IO && run->begin_s > 0) return 1;
+    return tac__exit_code(s);
+}
+
 void tac__train(tac__rank *rank)
 {
     tac__run run = {.rank = rank, .config = &rank->config};
     const tac_status s = train(&run);
 
-    rank->exit_code = s == TAC_ERR_INTERRUPTED && run.saving
-                          ? TAC__EXIT_RESUMABLE
-                          : tac__exit_code(s);
+    rank->exit_code = exit_code(&run, s);
     close_run(&run);
     tac__capture_flush(rank->capture);
 }

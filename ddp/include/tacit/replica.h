@@ -80,7 +80,11 @@ typedef struct tac_replica {
     tac_params *params;
     tac_model *model;
     tac_tape *tape;
-    tac_reducer *reducer; /* NULL: replicas are not averaged */
+    tac_comm *worker;     /* ranks whose gradients are averaged with this one's:
+                             comm, or in local modes the ranks of a worker; NULL:
+                             none */
+    tac_comm *own_worker; /* the same if it is not comm */
+    tac_reducer *reducer; /* NULL: gradients are not averaged */
     tac_codec *codec;     /* of the reducer; NULL: f32 travels */
     tac_optimizer *optimizer;
     tac_schedule schedule; /* of the optimizer, by applied steps */
@@ -90,6 +94,7 @@ typedef struct tac_replica {
     tac_scaler_report scaling; /* what the host knows of it after a step */
     tac_underflow *underflow;  /* rank 0 with underflow_every; else NULL */
     uint64_t attempts;         /* optimizer steps tried */
+    uint64_t dropped; /* of them without samples: nothing was computed */
     tac_replica_times times;
     tac_replica_times before; /* of these: of earlier processes of the run */
     size_t *places; /* of each parameter in the arena, the reducer's index */
@@ -99,12 +104,14 @@ typedef struct tac_replica {
     struct tac__doubt *doubt;     /* injected infs, and where bad ones came
                                      from */
     double hook_s;                /* in grad-ready hooks of this backward */
+    struct tac__local *local;     /* of local modes; NULL: another mode */
 } tac_replica;
 
 /* The replica's place in its step. */
 typedef struct tac_micro {
     int first, last;       /* micro-step of a group of --accumulate */
-    double samples;        /* of the whole step: over ranks and micro-steps */
+    double samples;        /* of the whole step: over micro-steps and ranks;
+                              in local modes over the ranks of this worker */
     uint64_t first_sample; /* position of this batch's first sample */
 } tac_micro;
 

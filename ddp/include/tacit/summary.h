@@ -50,7 +50,24 @@ typedef struct tac_summary {
     double samples_per_s, tokens_per_s, wall_s, train_s, compute_s, forward_s,
         backward_s, update_s, comm_s, wait_s, comm_exposed_s, cpu_s;
     uint64_t bytes_logical, bytes_wire, bytes_between_hosts;
-    int64_t syncs;
+    int64_t syncs; /* of gradients, or of parameters in local modes */
+    /* What training itself exchanged, all ranks: gradients, or parameters and
+     * their differences with what is merged beside them; without evaluation,
+     * control and set-up. Predicted before training from the configuration. */
+    uint64_t bytes_sync_logical, bytes_sync_wire;
+    uint64_t bytes_predicted; /* of bytes_sync_wire; 0 with predictable 0 */
+    int predictable;          /* 0: depends on losses or times */
+    /* Local modes; NaN or 0 otherwise. */
+    const char *outer, *shards; /* as resolved */
+    int64_t worker_size, workers, fragments;
+    double sync_s; /* rank 0's wall time in synchronisations */
+    double local_loss, local_accuracy; /* validation, mean over ranks of their
+                                          own models before the last average,
+                                          each rank on its share; `none`: the
+                                          same as eval_* */
+    double consensus_distance, delta_norm; /* as in tac_localsgd_stats */
+    double target_s; /* of train_s, when --target-accuracy was reached; NaN */
+    int64_t target_step; /* 0: not reached */
     double loss_scale;
     uint64_t peak_rss_bytes; /* largest of the ranks' processes */
     tac_memory_summary memory;

@@ -8,13 +8,14 @@
 
 #include <stdint.h>
 
+#include "tacit/localsgd_config.h"
 #include "tacit/options.h"
 
 TAC_BEGIN_DECLS
 
 typedef struct tac_train_config {
     /* What is trained, on what. Strings are borrowed. */
-    const char *model;    /* "cnn", "mlp", "mlp:500,500" */
+    const char *model;    /* "cnn", "mlp", "mlp:500,500", "linear" */
     const char *data;     /* "fashion-mnist", "idx:DIR", "synth", "synth:N" */
     const char *data_dir; /* where fashion-mnist lies; NULL: Debian's folder */
     double dropout;       /* probability in [0,1) in front of the last layers */
@@ -27,11 +28,40 @@ typedef struct tac_train_config {
     const char *transport;
     const char *emulate;               /* an emulated network; NULL: none */
     const char *progress;              /* "caller", "thread" */
-    const char *sync;                  /* "grad", "none" */
     double bucket_mb, first_bucket_mb; /* MiB */
-    const char *compress;              /* "none", or as in tacit/codec.h */
+    const char *compress; /* "none", or as in tacit/codec.h: of gradients, in
+                             local modes of what workers exchange */
     int deterministic;
     int64_t timeout_s, stall_warn_s;
+
+    /* Replicas. "grad" averages gradients in every step; the local modes
+     * ("local", "post-local", "slowmo", "diloco", "streaming", "oneshot")
+     * average parameters now and then, by tac_train_config_localsgd; "none"
+     * lets replicas drift. What is NAN or "auto" is the mode's own. */
+    const char *sync;
+    int64_t sync_every;         /* H, attempts; 0: 16 */
+    double sync_start;          /* attempts that average each step; NAN: 0, of
+                                   post-local half of the run */
+    const char *sync_schedule;  /* "fixed", "qsr:ALPHA[,POWER]", "adacomm",
+                                   "budget:BYTES" a second */
+    int64_t sync_min, sync_max; /* limits of H for the others; 0: none */
+    const char *sync_levels;    /* "RANKS:EVERY,...", inner first, of workers;
+                                   NULL: one level */
+    const char *outer; /* "auto", "average", "sgd", "heavy-ball", "nesterov",
+                          "slowmo", "adam" */
+    double outer_lr, outer_momentum;
+    int64_t fragments;     /* of streaming; 0: auto */
+    double sync_delay;     /* tau, attempts */
+    double sync_alpha;     /* share of local parameters that stays */
+    const char *stale;     /* "delayed", "eager" */
+    const char *weighting; /* "uniform", "samples", "steps" */
+    const char *moments;   /* of the optimizer: "keep", "average", "reset" */
+    const char *late;      /* "wait", "drop:SECONDS" */
+    double drop_deltas;    /* probability, for experiments */
+    int64_t worker_size;   /* ranks that average gradients in every step and
+                              are one worker to the local modes */
+    const char *shards;    /* which samples a rank sees: "iid", "sorted",
+                              "dirichlet:A" */
 
     /* Precision. */
     const char *precision;  /* "fp32", "fp16", "bf16" */
@@ -67,8 +97,10 @@ typedef struct tac_train_config {
     const char *eval_every; /* "epoch" or a number of steps, "0": only at the
                                end */
     uint64_t seed;
-    int64_t prefetch;      /* batches prepared ahead by the loader; 0: none */
-    uint64_t memory_limit; /* bytes of the ranks of a host; 0: what it has */
+    double target_accuracy; /* of validation; training stops there; 0: none */
+    int skip_compute;       /* communication alone: nothing is computed */
+    int64_t prefetch;       /* batches prepared ahead by the loader; 0: none */
+    uint64_t memory_limit;  /* bytes of the ranks of a host; 0: what it has */
 
     /* What is written. */
     const char *run_dir;    /* NULL: nothing is kept */
@@ -77,8 +109,9 @@ typedef struct tac_train_config {
     const char *resume;     /* "auto" or a folder; NULL: from the start */
     const char *trace;      /* Chrome trace of all ranks; NULL: none */
     const char *record;     /* gradient-ready times; NULL: none */
-    const char *json;       /* a copy of summary.json; NULL: none */
-    int64_t log_every;      /* steps between lines of metrics.jsonl */
+    const char *attempt_times; /* seconds of each attempt of each rank; NULL */
+    const char *json;          /* a copy of summary.json; NULL: none */
+    int64_t log_every;         /* steps between lines of metrics.jsonl */
     int quiet;
     int dry_run;
     const char *config; /* the INI file that was read */
@@ -96,6 +129,17 @@ TAC_API const tac_option *tac_train_config_options(void);
  * message that says what to change. */
 TAC_API tac_status tac_train_config_resolve(tac_context *ctx,
                                             tac_train_config *c, int world);
+
+/* Is `c` one of the local modes? */
+TAC_API int tac_train_config_is_local(const tac_train_config *c);
+/* The one description of how replicas talk: what training does, what is
+ * predicted and what the simulator is told. `c` is resolved and of a local
+ * mode; `total` attempts in all; *out borrows strings of c. Errors: CONFIG. */
+TAC_API tac_status tac_train_config_localsgd(tac_context *ctx,
+                                             const tac_train_config *c,
+                                             int workers, int64_t layers,
+                                             int64_t total,
+                                             tac_localsgd_config *out);
 
 TAC_END_DECLS
 
