@@ -60,7 +60,7 @@ static inline void alg_all(env *e, unsigned thin)
 
 typedef float alg_order_fn(const env *e, size_t n, size_t i);
 
-static inline float order_ranks(const env *e, size_t n, size_t i)
+static inline UNWATCHED float order_ranks(const env *e, size_t n, size_t i)
 {
     (void)n;
     volatile float acc = wild(0, i);
@@ -69,7 +69,7 @@ static inline float order_ranks(const env *e, size_t n, size_t i)
 }
 
 /* From the rank that the element's slice begins at. */
-static inline float order_ring(const env *e, size_t n, size_t i)
+static inline UNWATCHED float order_ring(const env *e, size_t n, size_t i)
 {
     const size_t p = (size_t)e->p, even = (n + p - 1) / p;
     const size_t slice = i / ((even + 15) / 16 * 16);
@@ -79,7 +79,7 @@ static inline float order_ring(const env *e, size_t n, size_t i)
 }
 
 /* Even neighbours of the first extra ones are added to the odd. */
-static inline int fold_leaves(const env *e, size_t i, float *leaf)
+static inline UNWATCHED int fold_leaves(const env *e, size_t i, float *leaf)
 {
     int p2 = 1, n = 0;
     while (p2 * 2 <= e->p) p2 *= 2;
@@ -95,7 +95,7 @@ static inline int fold_leaves(const env *e, size_t i, float *leaf)
     return p2;
 }
 
-static inline float order_neighbours(const env *e, size_t n, size_t i)
+static inline UNWATCHED float order_neighbours(const env *e, size_t n, size_t i)
 {
     float leaf[64];
     (void)n;
@@ -107,7 +107,7 @@ static inline float order_neighbours(const env *e, size_t n, size_t i)
     return leaf[0];
 }
 
-static inline float order_halves(const env *e, size_t n, size_t i)
+static inline UNWATCHED float order_halves(const env *e, size_t n, size_t i)
 {
     float leaf[64];
     (void)n;
@@ -120,7 +120,7 @@ static inline float order_halves(const env *e, size_t n, size_t i)
 }
 
 /* Hosts by their lowest rank, ranks of a host in order. */
-static inline float order_hosts(const env *e, size_t n, size_t i)
+static inline UNWATCHED float order_hosts(const env *e, size_t n, size_t i)
 {
     const tac__hello *peers = e->comm->peers;
     volatile float all = 0;
@@ -147,6 +147,15 @@ static inline alg_order_fn *order_of(const char *name)
     return order_ranks;
 }
 
+static inline UNWATCHED size_t order_wrong(const env *e, const float *x,
+                                           size_t n, alg_order_fn *order)
+{
+    size_t bad = 0;
+    watch_read(x, n * sizeof *x);
+    for (size_t i = 0; i < n; i++) bad += x[i] != order(e, n, i);
+    return bad;
+}
+
 /* Sums of floats in which the order shows, bit for bit. */
 static inline void alg_order(env *e)
 {
@@ -159,18 +168,16 @@ static inline void alg_order(env *e)
                          .algorithm = tac__algs[a]->name};
         tac_coll_opt opt = TAC_COLL_OPT_INIT;
         tac_req *req = NULL;
-        size_t bad = 0;
         if (!alg_fits(e->comm, tac__algs[a], &s)) continue;
         /* Between many hosts its cross algorithm has an order of its own. */
         if (strcmp(s.algorithm, "hierarchical") == 0 && e->comm->hosts > 2)
             continue;
         opt.algorithm = s.algorithm;
-        for (size_t i = 0; i < N; i++) x[i] = wild(e->rank, i);
+        bits_fill(e->plain[0], N, TAC_F32, e->rank);
         CHECK_OK(finish(
             tac_allreduce(e->comm, x, x, N, TAC_F32, TAC_SUM, &opt, &req),
             &req));
-        for (size_t i = 0; i < N; i++)
-            bad += x[i] != order_of(s.algorithm)(e, N, i);
+        const size_t bad = order_wrong(e, x, N, order_of(s.algorithm));
         CHECK_MSG(bad == 0, "%s: %zu of %d wrong bits on rank %d of %d",
                   s.algorithm, bad, N, e->rank, e->p);
     }
@@ -181,12 +188,35 @@ static inline void alg_order(env *e)
 
 /* 2^11, odd multiples of 2^-11, and -2^11 at the end: exact in f32 in any
  * order, lost if anything is rounded to 16 bits on its way. */
-static inline float adversarial(const env *e, int r, size_t i)
+static inline UNWATCHED float adversarial(const env *e, int r, size_t i)
 {
     const int top = (int)(i % (size_t)(e->p - 1));
     if (r == e->p - 1) return -2048.0f;
     if (r == top) return 2048.0f;
     return (float)(int)(2 * ((i + (size_t)r) % 3) + 1) * 0x1p-11f;
+}
+
+static inline UNWATCHED void rounding_fill(const env *e, void *x, size_t n,
+                                           tac_dtype t)
+{
+    for (size_t i = 0; i < n; i++)
+        put_unwatched(x, t, i, (double)adversarial(e, e->rank, i));
+    watch_write(x, n * sizeof(uint16_t));
+}
+
+static inline UNWATCHED size_t rounding_wrong(const env *e, const uint16_t *x,
+                                              size_t n, tac_dtype t)
+{
+    size_t bad = 0;
+    watch_read(x, n * sizeof *x);
+    for (size_t i = 0; i < n; i++) {
+        uint16_t want;
+        double sum = 0;
+        for (int r = 0; r < e->p; r++) sum += (double)adversarial(e, r, i);
+        put_unwatched(&want, t, 0, sum);
+        bad += want != x[i];
+    }
+    return bad;
 }
 
 /* Of 16-bit elements: one rounding, wherever the additions are made. */
@@ -203,25 +233,16 @@ static inline void alg_rounding(env *e)
                              .algorithm = tac__algs[a]->name};
             tac_coll_opt opt = TAC_COLL_OPT_INIT;
             tac_req *req = NULL;
-            size_t bad = 0;
             if ((t != TAC_F16 && t != TAC_BF16) ||
                 !alg_fits(e->comm, tac__algs[a], &s) ||
                 strcmp(s.algorithm, "hierarchical") == 0)
                 continue;
             opt.algorithm = s.algorithm;
-            for (size_t i = 0; i < N; i++)
-                put(x, s.dtype, i, (double)adversarial(e, e->rank, i));
+            rounding_fill(e, x, N, s.dtype);
             CHECK_OK(finish(
                 tac_allreduce(e->comm, x, y, N, s.dtype, TAC_SUM, &opt, &req),
                 &req));
-            for (size_t i = 0; i < N; i++) {
-                uint16_t want;
-                double sum = 0;
-                for (int r = 0; r < e->p; r++)
-                    sum += (double)adversarial(e, r, i);
-                put(&want, s.dtype, 0, sum);
-                bad += want != y[i];
-            }
+            const size_t bad = rounding_wrong(e, y, N, s.dtype);
             CHECK_MSG(bad == 0, "%s %s: %zu of %d wrong on rank %d of %d",
                       s.algorithm, tac_dtype_name(s.dtype), bad, N, e->rank,
                       e->p);
@@ -306,6 +327,32 @@ static inline void alg_same_bits(env *e, const char *what, const void *x,
                   e->rank);
 }
 
+static inline UNWATCHED float wire_value(int r, size_t i)
+{
+    return (float)value(r, i, TAC_SUM, TAC_F32) * 0.37f;
+}
+
+static inline UNWATCHED void wire_fill(float *x, float *y, size_t n, int r)
+{
+    for (size_t i = 0; i < n; i++) x[i] = y[i] = wire_value(r, i);
+    watch_write(x, n * sizeof *x);
+    watch_write(y, n * sizeof *y);
+}
+
+/* The largest error of an average; NaN if one is. */
+static inline UNWATCHED double wire_worst(const float *y, size_t n, int p)
+{
+    double worst = 0;
+    watch_read(y, n * sizeof *y);
+    for (size_t i = 0; i < n; i++) {
+        double want = 0;
+        for (int r = 0; r < p; r++) want += (double)wire_value(r, i);
+        const double off = fabs((double)y[i] - want / p);
+        if (!(off <= worst)) worst = off;
+    }
+    return worst;
+}
+
 /* Within the error that so many roundings may have. */
 static inline void alg_wire(env *e, const char *name, const tac__wire *wire,
                             size_t n, int in_place)
@@ -314,20 +361,12 @@ static inline void alg_wire(env *e, const char *name, const tac__wire *wire,
     const double eps = wire == &tac__wire_fp4    ? 1.0 / 3
                        : wire == &tac__wire_int8 ? 1.0 / 127
                                                  : 0x1p-8;
-    double worst = 0, size = 0;
+    const double size = n > 0 ? 7 * 0.37 : 0;
     char what[64];
     snprintf(what, sizeof what, "%s %s x %zu", name, wire->name, n);
-    for (size_t i = 0; i < n; i++)
-        x[i] = y[i] = (float)value(e->rank, i, TAC_SUM, TAC_F32) * 0.37f;
+    wire_fill(x, y, n, e->rank);
     CHECK_OK(alg_submit(e, name, in_place ? y : x, y, n, TAC_AVG, wire, NULL));
-    for (size_t i = 0; i < n; i++) {
-        double want = 0;
-        for (int r = 0; r < e->p; r++)
-            want += (double)((float)value(r, i, TAC_SUM, TAC_F32) * 0.37f);
-        want /= e->p;
-        if (fabs(y[i] - want) > worst) worst = fabs(y[i] - want);
-        size = 7 * 0.37;
-    }
+    const double worst = wire_worst(y, n, e->p);
     if (tac_comm_error(e->comm, NULL, 0) < 0) {
         char text[TAC__ERROR];
         tac_comm_error(e->comm, text, sizeof text);
@@ -357,6 +396,33 @@ static inline void alg_wires(env *e)
                     alg_wire(e, tac__algs[a]->name, wires[w], counts[k], k % 2);
 }
 
+static inline UNWATCHED float feedback_value(int r, size_t i)
+{
+    return (float)(mix(i * 64 + (uint64_t)r) % 10007) * 1e-3f;
+}
+
+static inline UNWATCHED void feedback_fill(float *x, size_t n, int r)
+{
+    for (size_t i = 0; i < n; i++) x[i] = feedback_value(r, i);
+    watch_write(x, n * sizeof *x);
+}
+
+/* Adds the errors of one step, a share of them to mean[i]; returns the sum of
+ * their sizes. */
+static inline UNWATCHED double feedback_add(double *mean, const float *y,
+                                            size_t n, int p, int steps)
+{
+    double size = 0;
+    watch_read(y, n * sizeof *y);
+    for (size_t i = 0; i < n; i++) {
+        double want = 0;
+        for (int r = 0; r < p; r++) want += (double)feedback_value(r, i);
+        mean[i] += ((double)y[i] - want) / steps;
+        size += fabs((double)y[i] - want);
+    }
+    return size;
+}
+
 /* What is lost in one step is sent in the next: the mean of many results comes
  * closer to the truth than one. */
 static inline void alg_feedback(env *e)
@@ -377,22 +443,14 @@ static inline void alg_feedback(env *e)
             memset(sums[k], 0, N * 4);
         }
         memset(mean, 0, N * sizeof *mean);
-        for (size_t i = 0; i < N; i++)
-            x[i] = (float)(mix(i * 64 + (uint64_t)e->rank) % 10007) * 1e-3f;
+        feedback_fill(x, N, e->rank);
         for (int step = 0; step < STEPS; step++) {
             f.old = lost[step % 2], f.next = lost[1 - step % 2];
             f.sum_old = sums[step % 2], f.sum_next = sums[1 - step % 2];
             CHECK_OK(
                 alg_submit(e, name, x, y, N, TAC_SUM, &tac__wire_int8, &f));
-            for (size_t i = 0; i < N; i++) {
-                double want = 0;
-                for (int r = 0; r < e->p; r++)
-                    want +=
-                        (double)((float)(mix(i * 64 + (uint64_t)r) % 10007) *
-                                 1e-3f);
-                mean[i] += ((double)y[i] - want) / STEPS;
-                if (step == 0) once += fabs((double)y[i] - want);
-            }
+            const double off = feedback_add(mean, y, N, e->p, STEPS);
+            if (step == 0) once = off;
         }
         for (size_t i = 0; i < N; i++) all += fabs(mean[i]);
         CHECK_MSG(all < once / 4, "%s: error of the mean %g, of one %g", name,

@@ -21,7 +21,7 @@ enum { RANKS_MOST = 8 };
 /* ---- calls ----------------------------------------------------------------
  */
 
-static inline uint64_t scramble(uint64_t x)
+static inline UNWATCHED uint64_t scramble(uint64_t x)
 {
     x ^= x >> 33;
     x *= UINT64_C(0xff51afd7ed558ccd);
@@ -31,7 +31,7 @@ static inline uint64_t scramble(uint64_t x)
 }
 
 /* Between -1 and 1, of sizes that differ a lot. */
-static inline float gradient(int r, int step, size_t i)
+static inline UNWATCHED float gradient(int r, int step, size_t i)
 {
     const uint64_t h =
         scramble((uint64_t)i * 8191 + (uint64_t)r * 131 + (uint64_t)step * 17);
@@ -39,9 +39,10 @@ static inline float gradient(int r, int step, size_t i)
     return h >> 60 ? x * 0.05f : x;
 }
 
-static inline void fill_rank(float *x, size_t n, int r, int step)
+static inline UNWATCHED void fill_rank(float *x, size_t n, int r, int step)
 {
     for (size_t i = 0; i < n; i++) x[i] = gradient(r, step, i);
+    watch_write(x, n * sizeof *x);
 }
 
 static inline tac_status reduce_with(tac_comm *comm, const float *src,
@@ -61,9 +62,11 @@ static inline tac_codec *codec_of(tac_comm *comm, const char *spec)
     return c;
 }
 
-static inline void expect_floats(const float *got, const float *want, size_t n,
-                                 const char *what, int rank, int step)
+static inline UNWATCHED void expect_floats(const float *got, const float *want,
+                                           size_t n, const char *what, int rank,
+                                           int step)
 {
+    watch_read(got, n * sizeof *got);
     for (size_t i = 0; i < n; i++)
         if (!same(got[i], want[i])) {
             CHECK_FAIL("%s, rank %d, step %d: element %zu of %zu is %.9g, not "
@@ -77,7 +80,7 @@ static inline void expect_floats(const float *got, const float *want, size_t n,
 /* ---- casts of single calls ------------------------------------------------
  */
 
-static inline float combined(float a, float x, tac_op op)
+static inline UNWATCHED float combined(float a, float x, tac_op op)
 {
     switch (op) {
     case TAC_PROD: return a * x;
@@ -88,8 +91,9 @@ static inline float combined(float a, float x, tac_op op)
 }
 
 /* Each contribution rounded once, added in rank order in f32, rounded once. */
-static inline void oracle_reduce(const tac__wire *w, int p, float **in,
-                                 size_t n, tac_op op, float post, float *out)
+static inline UNWATCHED void oracle_reduce(const tac__wire *w, int p,
+                                           float **in, size_t n, tac_op op,
+                                           float post, float *out)
 {
     float *sent = calloc(n + 1, sizeof *sent),
           *acc = calloc(n + 1, sizeof *acc);
@@ -145,7 +149,7 @@ static inline void ordinary(float *x, size_t n, int r)
 
 /* 2^11 against odd multiples of 2^-11: halves cannot hold both, and the order
  * of a sum shows in its last bits. */
-static inline void adversarial(float *x, size_t n, int r)
+static inline UNWATCHED void adversarial(float *x, size_t n, int r)
 {
     for (size_t i = 0; i < n; i++) {
         const uint64_t h = scramble(i * 31 + (uint64_t)r);
@@ -155,19 +159,19 @@ static inline void adversarial(float *x, size_t n, int r)
     }
 }
 
-static inline void thirty_thousand(float *x, size_t n, int r)
+static inline UNWATCHED void thirty_thousand(float *x, size_t n, int r)
 {
     (void)r;
     for (size_t i = 0; i < n; i++) x[i] = 30000.0f;
 }
 
-static inline void tiny(float *x, size_t n, int r)
+static inline UNWATCHED void tiny(float *x, size_t n, int r)
 {
     for (size_t i = 0; i < n; i++)
         x[i] = 1e-8f * (float)(1 + (i + (size_t)r) % 7);
 }
 
-static inline void not_finite(float *x, size_t n, int r)
+static inline UNWATCHED void not_finite(float *x, size_t n, int r)
 {
     fill_rank(x, n, r, 3);
     if (r == 1 && n > 2) x[2] = INFINITY;
@@ -181,7 +185,7 @@ static inline void suite_casts(tac_comm *comm)
                                        tiny, not_finite};
     for (int w = 0; w < 2; w++)
         for (size_t c = 0; c < 7; c++)
-            for (int v = 0; v < 5; v++)
+            for (int v = 0; v < (TESTS_SLOW && c > 5 ? 2 : 5); v++)
                 cast_case(comm, w ? TAC_BF16 : TAC_F16, counts[c],
                           v % 2 ? TAC_SUM : TAC_AVG, values[v], (int)c % 2,
                           NULL);
@@ -254,7 +258,7 @@ static inline void sim_close(wire_sim *s)
     free(s->acc);
 }
 
-static inline void sim_rank(wire_sim *s, int r, float scale)
+static inline UNWATCHED void sim_rank(wire_sim *s, int r, float scale)
 {
     for (size_t i = 0; i < s->n && s->feedback; i++)
         s->x[i] = s->x[i] * 1.0f + s->lost[r][i] * scale;
@@ -266,7 +270,8 @@ static inline void sim_rank(wire_sim *s, int r, float scale)
 }
 
 /* The average that all ranks get in this step; gradients carry `scale`. */
-static inline void sim_step(wire_sim *s, int step, float scale, float *out)
+static inline UNWATCHED void sim_step(wire_sim *s, int step, float scale,
+                                      float *out)
 {
     for (int r = 0; r < s->p; r++) {
         fill_rank(s->x, s->n, r, step);
@@ -284,8 +289,8 @@ static inline void sim_step(wire_sim *s, int step, float scale, float *out)
 
 /* What is still owed: the mean residual and the sum's, against the difference
  * of what went in and what came out. */
-static inline void check_telescope(const wire_sim *s, const double *in,
-                                   const double *out)
+static inline UNWATCHED void
+check_telescope(const wire_sim *s, const double *in, const double *out)
 {
     double worst = 0;
     for (size_t i = 0; i < s->n; i++) {
@@ -295,6 +300,17 @@ static inline void check_telescope(const wire_sim *s, const double *in,
         if (d > worst) worst = d;
     }
     CHECK_NEAR(worst, 0, 2e-5);
+}
+
+/* What went in and came out in this step, without its scale. */
+static inline UNWATCHED void add_gradients(double *in, double *out,
+                                           const float *x, size_t n, int p,
+                                           int step, float scale)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] += (double)x[i] / (double)scale;
+        for (int r = 0; r < p; r++) in[i] += (double)gradient(r, step, i) / p;
+    }
 }
 
 static inline void wire_codec(tac_comm *comm, const char *spec,
@@ -321,11 +337,7 @@ static inline void wire_codec(tac_comm *comm, const char *spec,
         if (!CHECK_OK(reduce_with(comm, NULL, x, N, TAC_AVG, &opt))) break;
         sim_step(&sim, step, scale, want);
         expect_floats(x, want, N, spec, me, step);
-        for (int i = 0; i < N; i++) {
-            out[i] += (double)x[i] / (double)scale;
-            for (int r = 0; r < p; r++)
-                in[i] += (double)gradient(r, step, (size_t)i) / p;
-        }
+        add_gradients(in, out, x, N, p, step, scale);
     }
     if (feedback) check_telescope(&sim, in, out);
     sim_close(&sim);
@@ -342,7 +354,7 @@ typedef struct ranked {
     size_t index;
 } ranked;
 
-static inline int by_magnitude(const void *a, const void *b)
+static inline UNWATCHED int by_magnitude(const void *a, const void *b)
 {
     const ranked *x = a, *y = b;
     if (x->magnitude != y->magnitude)
@@ -351,7 +363,7 @@ static inline int by_magnitude(const void *a, const void *b)
 }
 
 /* Moves the k largest of x to sent. */
-static inline void sim_topk(float *x, float *sent, size_t n, size_t k)
+static inline UNWATCHED void sim_topk(float *x, float *sent, size_t n, size_t k)
 {
     ranked *order = calloc(n, sizeof *order);
     for (size_t i = 0; i < n; i++) order[i] = (ranked){fabsf(x[i]), i};
@@ -364,29 +376,113 @@ static inline void sim_topk(float *x, float *sent, size_t n, size_t k)
     free(order);
 }
 
-enum { TOPK_N = 1000, TOPK_A = 700, TOPK_AT = 704, TOPK_B = 290 };
+typedef struct topk_case {
+    const char *spec;
+    double share;
+    int bits;
+    size_t chunk;      /* 0: none */
+    size_t index_bits; /* of an element */
+} topk_case;
 
-/* Two parameters with a gap between them, and one behind. Ties on purpose. */
-static inline float topk_gradient(int r, int step, size_t i)
+/* The two levels of a block: smallest and largest, or the best pair of means,
+ * by trying every cut (of equal ones that with more large ones). */
+static inline UNWATCHED void sim_levels(const float *v, size_t n, int bits,
+                                        float *lo, float *hi)
 {
-    const float g = gradient(r, step, i);
-    return i % 3 ? g : (float)(int)(g * 4) * 0.25f;
+    ranked *order = calloc(n, sizeof *order);
+    double best = INFINITY, all = 0;
+    for (size_t i = 0; i < n; i++) order[i] = (ranked){fabsf(v[i]), i};
+    qsort(order, n, sizeof *order, by_magnitude); /* the largest first */
+    *lo = order[n - 1].magnitude;
+    *hi = order[0].magnitude;
+    for (size_t i = 0; i < n; i++)
+        all += (double)order[i].magnitude * (double)order[i].magnitude;
+    for (size_t cut = n; cut-- > 0 && bits == 2;) {
+        double sum[2] = {0, 0}, lost = 0;
+        for (size_t i = 0; i < n; i++)
+            sum[i < cut] += (double)order[i].magnitude;
+        const double a = sum[0] / (double)(n - cut);
+        const double b = cut ? sum[1] / (double)cut : a;
+        for (size_t i = 0; i < n; i++) {
+            const double off = (double)order[i].magnitude - (i < cut ? b : a);
+            lost += off * off;
+        }
+        if (!(lost < best - 1e-12 * all)) continue;
+        best = lost;
+        *lo = (float)a;
+        *hi = (float)b;
+    }
+    free(order);
 }
 
-static inline void suite_topk(tac_comm *comm)
+/* A block of values, as its receivers see them. */
+static inline UNWATCHED void sim_block(float *v, size_t n, int bits)
 {
-    enum { STEPS = 15 };
+    float lo, hi;
+    const float last = (float)((1 << (bits - 1)) - 1);
+    sim_levels(v, n, bits, &lo, &hi);
+    const float step = (hi - lo) / last;
+    for (size_t i = 0; i < n; i++) {
+        float m = step > 0 ? floorf((fabsf(v[i]) - lo) / step + 0.5f) : 0;
+        m = fminf(fmaxf(m, 0), last);
+        v[i] = copysignf(lo + m * step, v[i]);
+    }
+}
+
+/* Moves what a case sends of a parameter from x to sent; returns the bytes. */
+static inline UNWATCHED size_t sim_record(const topk_case *t, float *x,
+                                          float *sent, size_t n)
+{
+    size_t k = 0, blocks;
+    size_t *at = calloc(n, sizeof *at);
+    float *v = calloc(n, sizeof *v);
+    const size_t chunk = t->chunk ? t->chunk : n;
+    for (size_t b = 0; b < n; b += chunk) {
+        const size_t m = n - b < chunk ? n - b : chunk;
+        const size_t all = (size_t)(t->share * (double)m + 0.5);
+        sim_topk(x + b, sent + b, m, all < 1 ? 1 : all);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (sent[i] != 0) v[k] = sent[i], at[k++] = i;
+    blocks = (k + 255) / 256;
+    for (size_t b = 0; b < k && t->bits < 32; b += 256)
+        sim_block(v + b, k - b < 256 ? k - b : 256, t->bits);
+    for (size_t j = 0; j < k; j++) {
+        x[at[j]] = sent[at[j]] - v[j];
+        sent[at[j]] = v[j];
+    }
+    free(at);
+    free(v);
+    return t->bits == 32
+               ? 4 * k + (k * t->index_bits + 31) / 32 * 4
+               : 8 * blocks +
+                     (k * (t->index_bits + (size_t)t->bits) + 31) / 32 * 4;
+}
+
+enum { TOPK_N = 1000, TOPK_A = 700, TOPK_AT = 704, TOPK_B = 290 };
+
+/* Two parameters with a gap between them, and one behind. Ties on purpose, and
+ * no zeros. */
+static inline UNWATCHED float topk_gradient(int r, int step, size_t i)
+{
+    const float g = gradient(r, step, i);
+    return i % 3 ? g : (float)(int)(g * 4) * 0.25f + 0.125f;
+}
+
+static inline void suite_topk(tac_comm *comm, const topk_case *t)
+{
+    enum { STEPS = TESTS_SLOW ? 5 : 15 };
     const int p = tac_comm_size(comm), me = tac_comm_rank(comm);
     const tac_codec_part parts[] = {
         {.name = "a", .count = TOPK_A},
         {.name = "b", .offset = TOPK_AT, .count = TOPK_B},
         {.name = "none", .offset = TOPK_N}};
-    const size_t k[] = {70, 29};
     const tac_codec_layout layout = {3, parts, 2.0};
     static float lost[RANKS_MOST][RANKS_MOST][TOPK_N]; /* [me]: threads */
     float x[TOPK_N], want[TOPK_N], sent[TOPK_N];
     double in[TOPK_N] = {0}, out[TOPK_N] = {0};
-    tac_codec *c = codec_of(comm, "topk:0.1");
+    size_t bytes = 0;
+    tac_codec *c = codec_of(comm, t->spec);
     tac_coll_opt opt = TAC_COLL_OPT_INIT;
     tac_codec_stats stats;
     opt.codec = c;
@@ -403,9 +499,10 @@ static inline void suite_topk(tac_comm *comm)
                     in[i] += 0.25 * (double)topk_gradient(r, step, i) / p;
                 if (r == me) x[i] = topk_gradient(r, step, i);
             }
+            bytes = 0;
             for (int q = 0; q < 2; q++) {
                 const tac_codec_part *part = &parts[q];
-                sim_topk(l + part->offset, sent, part->count, k[q]);
+                bytes += sim_record(t, l + part->offset, sent, part->count);
                 for (size_t i = 0; i < part->count; i++)
                     want[part->offset + i] += sent[i];
             }
@@ -413,7 +510,7 @@ static inline void suite_topk(tac_comm *comm)
         }
         for (size_t i = 0; i < TOPK_N; i++) want[i] = want[i] / (float)p * 0.5f;
         if (!CHECK_OK(reduce_with(comm, x, x, TOPK_N, TAC_AVG, &opt))) break;
-        expect_floats(x, want, TOPK_N, "topk", me, step);
+        expect_floats(x, want, TOPK_N, t->spec, me, step);
         for (size_t i = 0; i < TOPK_N; i++) out[i] += 0.5 * (double)x[i];
     }
     for (size_t i = 0; i < TOPK_N; i++) {
@@ -428,10 +525,29 @@ static inline void suite_topk(tac_comm *comm)
     tac_codec_stats_get(c, &stats);
     CHECK_EQ((long long)stats.calls, STEPS);
     CHECK_EQ((long long)stats.bytes_before, STEPS * TOPK_N * 4);
-    CHECK_EQ((long long)stats.bytes_after, STEPS * (70 + 29) * 8);
+    CHECK_EQ((long long)stats.bytes_after, (long long)(STEPS * bytes));
     CHECK(stats.residual_norm > 0);
-    CHECK_EQ((long long)tac_codec_wire_bytes(c, TOPK_N, &layout), 99 * 8);
+    CHECK_EQ((long long)tac_codec_wire_bytes(c, TOPK_N, &layout),
+             (long long)bytes);
     tac_codec_destroy(c);
+}
+
+/* Few and many values, chunks that divide a parameter and that don't, one that
+ * is longer than it. */
+static inline void suite_topk_cases(tac_comm *comm)
+{
+    static const topk_case cases[] = {
+        {"topk:0.1", 0.1, 32, 0, 32},
+        {"topk:0.1,bits=8", 0.1, 8, 0, 32},
+        {"topk:0.5,bits=4", 0.5, 4, 0, 32},
+        {"topk:0.5,bits=2", 0.5, 2, 0, 32},
+        {"topk:0.001,bits=2", 0.001, 2, 0, 32},
+        {"topk:0.1,chunk=64", 0.1, 32, 64, 6},
+        {"topk:0.1,chunk=64,bits=2", 0.1, 2, 64, 6},
+        {"topk:0.5,chunk=16,bits=8", 0.5, 8, 16, 4},
+        {"topk:0.015625,chunk=4096,bits=2", 0.015625, 2, 4096, 12}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        suite_topk(comm, &cases[i]);
 }
 
 /* ---- powersgd -------------------------------------------------------------
@@ -466,7 +582,7 @@ static inline const float *state_item(tac_codec *c, const char *name, size_t n)
 enum { PR = 24, PC = 40, PRANK = 3, PN = PR * PC, PALL = PN + 16 };
 
 /* Columns of a (n, r), made orthonormal. */
-static inline void sim_orthonormal(double *a, size_t n, size_t r)
+static inline UNWATCHED void sim_orthonormal(double *a, size_t n, size_t r)
 {
     for (size_t j = 0; j < r; j++) {
         for (size_t pass = 0; pass < 2; pass++)
@@ -482,7 +598,8 @@ static inline void sim_orthonormal(double *a, size_t n, size_t r)
 }
 
 /* One step on the mean matrix M: out = P P^T M, Q = M^T P. */
-static inline void sim_powersgd(const double *M, double *Q, double *out)
+static inline UNWATCHED void sim_powersgd(const double *M, double *Q,
+                                          double *out)
 {
     double P[PR * PRANK] = {0};
     sim_orthonormal(Q, PC, PRANK);
@@ -576,9 +693,19 @@ static inline void suite_powersgd(tac_comm *comm)
 
 /* What went in is what came out and what is still owed, whatever the algorithm
  * and wherever it keeps residuals: the mean of theirs, and the result's. */
+/* What went in, less what came out, of a call whose gradients are scaled. */
+static inline UNWATCHED void owed_add(double *rest, const float *x, size_t n,
+                                      int p, int call)
+{
+    for (size_t i = 0; i < n; i++) {
+        rest[i] -= (double)x[i] / 8;
+        for (int r = 0; r < p; r++) rest[i] += (double)gradient(r, call, i) / p;
+    }
+}
+
 static inline void suite_owed(tac_comm *comm, const char *spec)
 {
-    enum { N = 40000, CALLS = 10 };
+    enum { N = TESTS_SLOW ? 9000 : 40000, CALLS = 10 };
     const int p = tac_comm_size(comm), me = tac_comm_rank(comm);
     float *x = calloc(N, sizeof *x), *owed = calloc(N, sizeof *owed);
     float *result = calloc(N, sizeof *result);
@@ -593,11 +720,7 @@ static inline void suite_owed(tac_comm *comm, const char *spec)
         fill_rank(x, N, me, call);
         for (int i = 0; i < N; i++) x[i] *= 8.0f;
         CHECK_OK(reduce_with(comm, NULL, x, N, TAC_AVG, &opt));
-        for (int i = 0; i < N; i++) {
-            rest[i] -= (double)x[i] / 8;
-            for (int r = 0; r < p; r++)
-                rest[i] += (double)gradient(r, call, (size_t)i) / p;
-        }
+        owed_add(rest, x, N, p, call);
     }
     const float *a = state_item(c, "w.residual", N);
     if (a) CHECK_OK(reduce_with(comm, a, owed, N, TAC_AVG, NULL));
@@ -659,9 +782,11 @@ static const char *const stateful_specs[] = {
     "bf16,ef",
     "topk:0.05",
     "topk:0.05,min=20",
+    "topk:0.2,bits=4",
+    "topk:0.2,bits=2,chunk=64",
     "powersgd:2,start=0,min-rate=1",
     "powersgd:2,start=0,noef,min-rate=1"};
-enum { STATEFUL = 10 };
+enum { STATEFUL = 12 };
 
 static inline void suite_not_finite(tac_comm *comm, const char *spec)
 {
@@ -835,7 +960,7 @@ static inline uint64_t suite_codecs(tac_comm *comm)
         wire_codec(comm, "fp4", &tac__wire_fp4, 1);
         wire_codec(comm, "fp16,ef", &tac__wire_fp16, 1);
         wire_codec(comm, "bf16,ef", &tac__wire_bf16, 1);
-        suite_topk(comm);
+        suite_topk_cases(comm);
         suite_powersgd(comm);
         suite_owed(comm, "int8");
         suite_owed(comm, "int8,stochastic");
@@ -843,6 +968,8 @@ static inline uint64_t suite_codecs(tac_comm *comm)
         suite_owed(comm, "fp4,stochastic");
         suite_owed(comm, "fp16,ef");
         suite_owed(comm, "topk:0.02");
+        suite_owed(comm, "topk:0.02,bits=8");
+        suite_owed(comm, "topk:0.015625,bits=2,chunk=4096");
         for (int k = 0; k < STATEFUL; k++) {
             suite_not_finite(comm, stateful_specs[k]);
             suite_resume(comm, stateful_specs[k]);

@@ -138,35 +138,40 @@ static inline tac_reducer *make(env *e, const model *m)
 
 /* Element k of parameter i on `rank` in micro-step `step`: a small multiple of
  * the number of ranks. */
-static inline double value(const env *e, int rank, int step, size_t i, size_t k)
+static inline UNWATCHED double value(const env *e, int rank, int step, size_t i,
+                                     size_t k)
 {
     const int small =
         (int)((k * 7 + i * 3 + (size_t)rank * 5 + (size_t)step * 11) % 9) - 4;
     return (double)(small * e->world);
 }
 
-static inline double mean_value(const env *e, int step, size_t i, size_t k)
+static inline UNWATCHED double mean_value(const env *e, int step, size_t i,
+                                          size_t k)
 {
     double sum = 0;
     for (int q = 0; q < e->world; ++q) sum += value(e, q, step, i, k);
     return sum / e->world;
 }
 
-static inline void fill(env *e, tac_reducer *r, const model *m, int step,
-                        size_t i)
+static inline UNWATCHED void fill(env *e, tac_reducer *r, const model *m,
+                                  int step, size_t i)
 {
     void *g = grad(r, i);
     for (size_t k = 0; k < m->d[i].count; ++k)
-        put(g, m->d[i].dtype, k, value(e, e->rank, step, i, k));
+        put_unwatched(g, m->d[i].dtype, k, value(e, e->rank, step, i, k));
+    watch_write(g, m->d[i].count * tac_dtype_size(m->d[i].dtype));
 }
 
 /* All means are right; says where the first is not. */
-static inline int means(env *e, tac_reducer *r, const model *m, int step)
+static inline UNWATCHED int means(env *e, tac_reducer *r, const model *m,
+                                  int step)
 {
     for (size_t i = 0; i < m->n; ++i) {
         const void *g = grad(r, i);
+        watch_read(g, m->d[i].count * tac_dtype_size(m->d[i].dtype));
         for (size_t k = 0; k < m->d[i].count; ++k) {
-            const double got = get(g, m->d[i].dtype, k),
+            const double got = get_unwatched(g, m->d[i].dtype, k),
                          want = mean_value(e, step, i, k);
             if (got == want) continue;
             return CHECK_MSG(0, "rank %d of %d, p%zu[%zu] %s: %g, not %g",
@@ -289,8 +294,13 @@ static inline double noise(int rank, size_t i, size_t k)
     return tac_rng_uniform(&key, k) * 2e-3 - 1e-3;
 }
 
-enum { BITS = 7, BITS_TOTAL = 3000 + 1 + 290001 + 17 + 5003 + 64 };
-static const size_t bits_counts[BITS] = {3000, 1, 290001, 17, 0, 5003, 64};
+enum {
+    BITS = 7,
+    BITS_BIG = TESTS_TSAN ? 29001 : 290001, /* more than a bucket */
+    BITS_BUCKET = TESTS_TSAN ? 104857 : 1 << 20,
+    BITS_TOTAL = 3000 + 1 + BITS_BIG + 17 + 5003 + 64
+};
+static const size_t bits_counts[BITS] = {3000, 1, BITS_BIG, 17, 0, 5003, 64};
 
 /* One step of `r` with the gradients in `mine`, in random order; the result is
  * copied to `out`. */
@@ -317,7 +327,7 @@ static inline void bits_step(env *e, tac_reducer *r, const float *mine,
 /* The float64 mean of a sample of elements, within rounding. */
 static inline void bits_oracle(env *e, const float *got)
 {
-    for (size_t k = 0; k < bits_counts[2]; k += 9973) {
+    for (size_t k = 0; k < bits_counts[2]; k += BITS_BIG / 29) {
         double sum = 0;
         for (int q = 0; q < e->world; ++q) sum += (double)(float)noise(q, 2, k);
         CHECK_NEAR(got[3001 + k], sum / e->world, 1e-9);
@@ -336,8 +346,8 @@ static inline int adds_in_rank_order(const tac_comm *comm)
  * bucket size, before and after the rebuild, and on all ranks. */
 static inline void test_same_bits(env *e)
 {
-    static const size_t mib = (size_t)1 << 20;
-    const size_t sizes[] = {mib / 100, mib, 25 * mib};
+    static const size_t sizes[] = {BITS_BUCKET / 100, BITS_BUCKET,
+                                   (size_t)25 * BITS_BUCKET};
     const size_t bytes = BITS_TOTAL * sizeof(float);
     float *mine = malloc(bytes), *first = malloc(bytes), *out = malloc(bytes);
     for (size_t i = 0, at = 0; i < BITS; ++i)

@@ -28,14 +28,14 @@ static inline tac_status row_wait(tac_status s, tac_req **req)
  */
 
 /* What a dtype makes of a value that it is given. */
-static inline double row_round(tac_dtype t, double v)
+static inline UNWATCHED double row_round(tac_dtype t, double v)
 {
     uint64_t x = 0;
-    put(&x, t, 0, v);
-    return get(&x, t, 0);
+    put_unwatched(&x, t, 0, v);
+    return get_unwatched(&x, t, 0);
 }
 
-static inline double row_reduce(tac_op op, double a, double b)
+static inline UNWATCHED double row_reduce(tac_op op, double a, double b)
 {
     switch (op) {
     case TAC_MIN: return b < a ? b : a;
@@ -46,7 +46,7 @@ static inline double row_reduce(tac_op op, double a, double b)
 }
 
 /* The mean as the header defines it. */
-static inline double row_mean(tac_dtype t, double sum, int p)
+static inline UNWATCHED double row_mean(tac_dtype t, double sum, int p)
 {
     if (t == TAC_F64) return sum / p;
     if (tac_dtype_is_float(t)) return (double)((float)sum / (float)p);
@@ -114,7 +114,7 @@ static inline void row_1_exact_sums(tac_comm *c)
  */
 
 /* -100..100, small enough for u8 where the sum has to be exact. */
-static inline double row_12_value(int rank, size_t i, tac_dtype t)
+static inline UNWATCHED double row_12_value(int rank, size_t i, tac_dtype t)
 {
     const uint32_t h = ((uint32_t)i * 2654435761u + (uint32_t)rank * 97u) >> 8;
     return t == TAC_U8 ? (double)(h % 8) : (double)(h % 201) - 100;
@@ -122,8 +122,8 @@ static inline double row_12_value(int rank, size_t i, tac_dtype t)
 
 /* Sums of integers that small are exact in every dtype but bf16 and f16, which
  * round once. */
-static inline double row_12_want(int p, size_t i, tac_dtype t, tac_op op,
-                                 double pre, double post)
+static inline UNWATCHED double row_12_want(int p, size_t i, tac_dtype t,
+                                           tac_op op, double pre, double post)
 {
     double acc = 0;
     for (int r = 0; r < p; r++) {
@@ -136,21 +136,35 @@ static inline double row_12_want(int p, size_t i, tac_dtype t, tac_op op,
     return row_round(t, tac_dtype_is_float(t) ? acc : trunc(acc));
 }
 
+static inline UNWATCHED void row_12_fill(void *x, size_t n, tac_dtype t, int r)
+{
+    for (size_t i = 0; i < n; i++)
+        put_unwatched(x, t, i, row_12_value(r, i, t));
+    watch_write(x, n * tac_dtype_size(t));
+}
+
+static inline UNWATCHED size_t row_12_wrong(const void *x, size_t n, int p,
+                                            tac_dtype t, tac_op op, double pre,
+                                            double post)
+{
+    size_t bad = 0;
+    watch_read(x, n * tac_dtype_size(t));
+    for (size_t i = 0; i < n; i++)
+        bad += get_unwatched(x, t, i) != row_12_want(p, i, t, op, pre, post);
+    return bad;
+}
+
 static inline void row_12_one(tac_comm *c, void *src, void *dst, size_t n,
                               tac_dtype t, tac_op op, double pre, double post)
 {
     tac_coll_opt opt = TAC_COLL_OPT_INIT;
     tac_req *req = NULL;
-    size_t bad = 0;
     opt.prescale = pre;
     opt.postscale = post;
-    for (size_t i = 0; i < n; i++)
-        put(src, t, i, row_12_value(tac_comm_rank(c), i, t));
+    row_12_fill(src, n, t, tac_comm_rank(c));
     memset(dst, ROW_POISON, n * tac_dtype_size(t));
     CHECK_OK(row_wait(tac_allreduce(c, src, dst, n, t, op, &opt, &req), &req));
-    for (size_t i = 0; i < n; i++)
-        bad += get(dst, t, i) !=
-               row_12_want(tac_comm_size(c), i, t, op, pre, post);
+    const size_t bad = row_12_wrong(dst, n, tac_comm_size(c), t, op, pre, post);
     CHECK_MSG(bad == 0, "row 12: %s of %s, %g x %g, %zu elements: %zu wrong",
               tac_op_name(op), tac_dtype_name(t), pre, post, n, bad);
 }
@@ -222,8 +236,8 @@ static inline void row_12_async(tac_comm *c)
 /* ---- row 14 ---------------------------------------------------------------
  */
 
-static inline double row_14_want(int p, size_t i, tac_dtype t, tac_op op,
-                                 double pre)
+static inline UNWATCHED double row_14_want(int p, size_t i, tac_dtype t,
+                                           tac_op op, double pre)
 {
     double acc = 0;
     for (int r = 0; r < p; r++) {

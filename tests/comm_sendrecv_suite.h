@@ -6,7 +6,8 @@
 
 #include "comm_suite.h"
 
-static inline unsigned char p2p_byte(int from, int to, int n, size_t i)
+static inline UNWATCHED unsigned char p2p_byte(int from, int to, int n,
+                                               size_t i)
 {
     const uint64_t key = (uint64_t)from * 4096 + (uint64_t)to * 64;
     return (unsigned char)(mix(key + ((uint64_t)n << 40) + i / 8) >>
@@ -20,14 +21,29 @@ typedef struct mail {
     int from, n;
 } mail;
 
+static inline UNWATCHED void mail_write(const mail *m, int from, int to)
+{
+    for (size_t i = 0; i < m->bytes; i++)
+        m->buf[i] = (char)p2p_byte(from, to, m->n, i);
+    watch_write(m->buf, m->bytes);
+}
+
+static inline UNWATCHED size_t mail_wrong(const mail *m, int to)
+{
+    size_t bad = 0;
+    watch_read(m->buf, m->bytes);
+    for (size_t i = 0; i < m->bytes; i++)
+        bad += (unsigned char)m->buf[i] != p2p_byte(m->from, to, m->n, i);
+    return bad;
+}
+
 static inline void mail_send(tac_comm *c, mail *m, int to, int n, size_t count,
                              tac_dtype t)
 {
     *m = (mail){.bytes = count * tac_dtype_size(t), .from = -1, .n = n};
     m->buf = malloc(m->bytes + GUARD);
     if (!m->buf) abort();
-    for (size_t i = 0; i < m->bytes; i++)
-        m->buf[i] = (char)p2p_byte(tac_comm_rank(c), to, n, i);
+    mail_write(m, tac_comm_rank(c), to);
     CHECK_OK(
         tac_send(c, m->bytes ? m->buf : NULL, count, t, to, NULL, &m->req));
 }
@@ -45,12 +61,9 @@ static inline void mail_recv(tac_comm *c, mail *m, int from, int n,
 
 static inline void mail_wait(const tac_comm *c, mail *m)
 {
-    size_t bad = 0;
     CHECK_OK(tac_wait(m->req, 0));
     if (m->from >= 0) {
-        for (size_t i = 0; i < m->bytes; i++)
-            bad += (unsigned char)m->buf[i] !=
-                   p2p_byte(m->from, tac_comm_rank(c), m->n, i);
+        const size_t bad = mail_wrong(m, tac_comm_rank(c));
         CHECK_MSG(bad == 0, "%zu of %zu bytes from rank %d are wrong", bad,
                   m->bytes, m->from);
         CHECK(guarded(m->buf, m->bytes));
@@ -62,7 +75,7 @@ static inline void mail_wait(const tac_comm *c, mail *m)
 static inline void p2p_ring(tac_comm *c)
 {
     const size_t counts[] = {
-        0, 1, 3, 17, 4095, 4096, SUITE_SLOW ? 9001 : 70001};
+        0, 1, 3, 17, 4095, 4096, TESTS_SLOW ? 9001 : 70001};
     const int p = tac_comm_size(c), r = tac_comm_rank(c);
     int n = 0;
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
@@ -170,7 +183,7 @@ static inline void p2p_run(tac_comm *c)
 {
     p2p_ring(c);
     p2p_all_to_all(c, 0);
-    p2p_all_to_all(c, SUITE_SLOW ? 300000 : 1000001);
+    p2p_all_to_all(c, TESTS_SLOW ? 300000 : 1000001);
     p2p_outstanding(c);
     p2p_refused(c);
     p2p_stats(c);

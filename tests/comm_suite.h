@@ -17,22 +17,12 @@
 #include "comm_elements.h"
 #include "comm_impl.h"
 #include "tac_check.h"
+#include "tac_sanitized.h"
 #include "tacit/clock.h"
 #include "tacit/comm.h"
 #include "tacit/half.h"
 #include "tacit/hash.h"
 #include "tacit/rng.h"
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define SUITE_SLOW 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define SUITE_SLOW 1
-#endif
-#endif
-#ifndef SUITE_SLOW
-#define SUITE_SLOW 0
-#endif
 
 enum { GUARD = 64, POISON = 0xA5 };
 
@@ -49,7 +39,7 @@ typedef struct env {
     char *plain[2], *symmetric[2]; /* source, destination */
 } env;
 
-static inline uint64_t mix(uint64_t x)
+static inline UNWATCHED uint64_t mix(uint64_t x)
 {
     x ^= x >> 33;
     x *= UINT64_C(0xff51afd7ed558ccd);
@@ -60,7 +50,7 @@ static inline uint64_t mix(uint64_t x)
 
 /* Rank r's element i: small integers; 1 and 2 (and -1) for products, so that
  * every dtype holds the result exactly. */
-static inline double value(int r, size_t i, tac_op op, tac_dtype t)
+static inline UNWATCHED double value(int r, size_t i, tac_op op, tac_dtype t)
 {
     const uint32_t h =
         ((uint32_t)i * 2654435761u + (uint32_t)r * 2246822519u) >> 12;
@@ -72,7 +62,7 @@ static inline double value(int r, size_t i, tac_op op, tac_dtype t)
 }
 
 /* The reduction over ranks of element i, as the header defines it. */
-static inline double reduced(int p, size_t i, tac_op op, tac_dtype t)
+static inline UNWATCHED double reduced(int p, size_t i, tac_op op, tac_dtype t)
 {
     double acc = value(0, i, op, t);
     for (int r = 1; r < p; r++) {
@@ -96,9 +86,12 @@ static inline char *buffer(env *e, memory m, int which)
     return sym ? e->symmetric[which] : e->plain[which];
 }
 
-static inline void fill(const env *e, char *x, size_t n, tac_dtype t, tac_op op)
+static inline UNWATCHED void fill(const env *e, char *x, size_t n, tac_dtype t,
+                                  tac_op op)
 {
-    for (size_t i = 0; i < n; i++) put(x, t, i, value(e->rank, i, op, t));
+    for (size_t i = 0; i < n; i++)
+        put_unwatched(x, t, i, value(e->rank, i, op, t));
+    watch_write(x, n * tac_dtype_size(t));
 }
 
 static inline void poison(char *x, size_t bytes)
@@ -106,8 +99,9 @@ static inline void poison(char *x, size_t bytes)
     memset(x, POISON, bytes + GUARD);
 }
 
-static inline int guarded(const char *x, size_t bytes)
+static inline UNWATCHED int guarded(const char *x, size_t bytes)
 {
+    watch_read(x + bytes, GUARD);
     for (size_t i = 0; i < GUARD; i++)
         if ((unsigned char)x[bytes + i] != POISON) return 0;
     return 1;
@@ -142,17 +136,27 @@ static inline void describe(const env *e, const shape *s, char *buf, size_t n)
              s->algorithm ? s->algorithm : "any algorithm", e->rank, e->p);
 }
 
+static inline UNWATCHED int same_bytes(const char *a, const char *b, size_t n)
+{
+    size_t i = 0;
+    while (i < n && a[i] == b[i]) i++;
+    return i == n;
+}
+
 /* First index where x differs from the oracle; n if none does. */
-static inline size_t first_wrong(const env *e, const shape *s, const char *x,
-                                 size_t n, size_t offset)
+static inline UNWATCHED size_t first_wrong(const env *e, const shape *s,
+                                           const char *x, size_t n,
+                                           size_t offset)
 {
     char want[8], zero[8] = {0};
     const size_t es = tac_dtype_size(s->dtype);
+    watch_read(x, n * es);
     for (size_t i = 0; i < n; i++) {
-        put(want, s->dtype, 0, reduced(e->p, i + offset, s->op, s->dtype));
+        put_unwatched(want, s->dtype, 0,
+                      reduced(e->p, i + offset, s->op, s->dtype));
         /* 0 and -0 are equal */
-        if (memcmp(want, x + i * es, es) != 0 &&
-            !(memcmp(want, zero, es) == 0 && get(x, s->dtype, i) == 0))
+        if (!same_bytes(want, x + i * es, es) &&
+            !(same_bytes(want, zero, es) && get_unwatched(x, s->dtype, i) == 0))
             return i;
     }
     return n;
@@ -214,9 +218,24 @@ static inline void run_reduce_scatter(env *e, const shape *s)
 /* ---- copies
  * -------------------------------------------------------------------- */
 
-static inline unsigned char byte_of(int r, size_t i)
+static inline UNWATCHED unsigned char byte_of(int r, size_t i)
 {
     return (unsigned char)mix((uint64_t)i * 64 + (uint64_t)r + 77);
+}
+
+static inline UNWATCHED void fill_bytes(char *x, size_t bytes, int r)
+{
+    for (size_t i = 0; i < bytes; i++) x[i] = (char)byte_of(r, i);
+    watch_write(x, bytes);
+}
+
+static inline UNWATCHED size_t wrong_bytes(const char *x, size_t bytes, int r)
+{
+    size_t bad = 0;
+    watch_read(x, bytes);
+    for (size_t i = 0; i < bytes; i++)
+        bad += (unsigned char)x[i] != byte_of(r, i);
+    return bad;
 }
 
 static inline void check_bytes(env *e, const shape *s, tac_status st,
@@ -225,12 +244,9 @@ static inline void check_bytes(env *e, const shape *s, tac_status st,
     char text[256];
     size_t bad = 0;
     for (int b = 0; b < blocks && st == TAC_OK; b++)
-        for (size_t i = 0; i < bytes; i++)
-            bad +=
-                (unsigned char)x[(size_t)b * bytes + i] !=
-                byte_of(blocks > 1 || s->coll == TAC_COLL_ALLGATHER ? b
-                                                                    : s->root,
-                        i);
+        bad += wrong_bytes(
+            x + (size_t)b * bytes, bytes,
+            blocks > 1 || s->coll == TAC_COLL_ALLGATHER ? b : s->root);
     if (st == TAC_OK && bad == 0 && guarded(x, bytes * (size_t)blocks)) {
         CHECK(1);
         return;
@@ -249,7 +265,7 @@ static inline void run_allgather(env *e, const shape *s)
     opt.algorithm = s->algorithm;
     if (s->in_place) src = dst + bytes * (size_t)e->rank;
     poison(dst, bytes * (size_t)e->p);
-    for (size_t i = 0; i < bytes; i++) src[i] = (char)byte_of(e->rank, i);
+    fill_bytes(src, bytes, e->rank);
     const tac_status st =
         finish(tac_allgather(e->comm, s->in_place && s->count % 2 ? NULL : src,
                              dst, s->count, s->dtype, &opt, &req),
@@ -265,8 +281,7 @@ static inline void run_broadcast(env *e, const shape *s)
     tac_req *req = NULL;
     opt.algorithm = s->algorithm;
     poison(buf, bytes);
-    if (e->rank == s->root)
-        for (size_t i = 0; i < bytes; i++) buf[i] = (char)byte_of(s->root, i);
+    if (e->rank == s->root) fill_bytes(buf, bytes, s->root);
     const tac_status st = finish(
         tac_broadcast(e->comm, buf, s->count, s->dtype, s->root, &opt, &req),
         &req);
@@ -288,7 +303,7 @@ static inline void run_shape(env *e, const shape *s)
 /* ---- the plan
  * -------------------------------------------------------------------- */
 
-enum { COUNTS = 7, BIG = SUITE_SLOW ? 20011 : 100003 };
+enum { COUNTS = 7, BIG = TESTS_SLOW ? 20011 : 100003 };
 static const size_t suite_counts[COUNTS] = {0, 1, 3, 17, 4095, 4096, BIG};
 
 /* Every collective, dtype, op and count; memory and place vary along, so that
@@ -305,11 +320,11 @@ static inline void suite_all(env *e)
                                .op = (tac_op)op,
                                .count = suite_counts[k]};
                     const int big = s.count == BIG;
-                    const int once = s.count > (SUITE_SLOW ? 100 : 4096);
+                    const int once = s.count > (TESTS_SLOW ? 100 : 4096);
                     const int modes = 2 * MEMORIES;
                     s.root = (int)(n % (unsigned)e->p);
                     /* The big blocks of p ranks only for two dtypes. */
-                    if (big && (coll != TAC_COLL_ALLREDUCE || SUITE_SLOW) &&
+                    if (big && (coll != TAC_COLL_ALLREDUCE || TESTS_SLOW) &&
                         t != TAC_F32 && t != TAC_BF16)
                         continue;
                     if (coll >= TAC_COLL_ALLGATHER && op > 0) continue;
@@ -359,26 +374,36 @@ static inline void suite_random(env *e, int rounds)
     }
 }
 
+static inline UNWATCHED void gloo_fill(int64_t *x, size_t n, const env *e)
+{
+    for (size_t k = 0; k < n; k++) x[k] = (int64_t)k * e->p + e->rank;
+    watch_write(x, n * sizeof *x);
+}
+
+static inline UNWATCHED size_t gloo_wrong(const int64_t *x, size_t n, int64_t p)
+{
+    size_t bad = 0;
+    watch_read(x, n * sizeof *x);
+    for (size_t k = 0; k < n; k++)
+        bad += x[k] != (int64_t)k * p * p + p * (p - 1) / 2;
+    return bad;
+}
+
 /* x[k] = k p + r; the sum is k p^2 + p (p - 1) / 2. */
 static inline void suite_gloo(env *e)
 {
     static const size_t counts[] = {0, 1, 10, 100, 1000, 10000};
-    const int64_t p = e->p;
     for (size_t c = 0; c < 6; c++)
         for (int in_place = 0; in_place < 2; in_place++) {
             int64_t *dst = (void *)e->plain[1];
             int64_t *src = in_place ? dst : (void *)e->plain[0];
-            size_t bad = 0;
             tac_req *req = NULL;
             poison((char *)dst, counts[c] * 8);
-            for (size_t k = 0; k < counts[c]; k++)
-                src[k] = (int64_t)k * p + e->rank;
+            gloo_fill(src, counts[c], e);
             CHECK_OK(finish(tac_allreduce(e->comm, src, dst, counts[c], TAC_I64,
                                           TAC_SUM, NULL, &req),
                             &req));
-            for (size_t k = 0; k < counts[c]; k++)
-                bad += dst[k] != (int64_t)k * p * p + p * (p - 1) / 2;
-            CHECK_EQ((long long)bad, 0);
+            CHECK_EQ((long long)gloo_wrong(dst, counts[c], e->p), 0);
             CHECK(guarded((char *)dst, counts[c] * 8));
         }
 }
@@ -469,11 +494,37 @@ static inline void suite_edges(env *e)
 
 /* Rank r's float i: 24 random bits and exponents from 2^-20 to 2^20, so that
  * the order of a sum shows. */
-static inline float wild(int r, size_t i)
+static inline UNWATCHED float wild(int r, size_t i)
 {
     const uint64_t h = mix((uint64_t)i * 64 + (uint64_t)r + 12345);
     const float m = (float)(int64_t)(h & 0xffffff) - 8388608.0f;
     return ldexpf(m, (int)(h >> 32) % 40 - 40);
+}
+
+static inline UNWATCHED void bits_fill(char *x, size_t n, tac_dtype t, int r)
+{
+    for (size_t i = 0; i < n; i++) put_unwatched(x, t, i, (double)wild(r, i));
+    watch_write(x, n * tac_dtype_size(t));
+}
+
+/* Elements that are not the bits of a scalar loop in rank order. */
+static inline UNWATCHED size_t bits_wrong(const char *x, size_t n, tac_dtype t,
+                                          int p)
+{
+    char want[8];
+    size_t bad = 0;
+    watch_read(x, n * tac_dtype_size(t));
+    for (size_t i = 0; i < n; i++) {
+        volatile float acc = 0;
+        for (int r = 0; r < p; r++) {
+            put_unwatched(want, t, 0, (double)wild(r, i));
+            const float y = (float)get_unwatched(want, t, 0);
+            acc = r ? acc + y : y;
+        }
+        put_unwatched(want, t, 0, (double)acc);
+        bad += !same_bytes(want, x + i * tac_dtype_size(t), tac_dtype_size(t));
+    }
+    return bad;
 }
 
 /* Sums of such floats: the bits of a scalar loop in rank order, which is what
@@ -481,34 +532,21 @@ static inline float wild(int r, size_t i)
  * transports and chunk sizes by. */
 static inline uint64_t suite_bits(env *e)
 {
-    static const size_t counts[] = {5, 1000, SUITE_SLOW ? 9001 : 70001};
+    static const size_t counts[] = {5, 1000, TESTS_SLOW ? 9001 : 70001};
     static const tac_dtype dtypes[] = {TAC_F32, TAC_F16, TAC_BF16};
     uint64_t h = TAC_HASH_INIT;
     for (int k = 0; k < 9; k++) {
         const size_t n = counts[k % 3];
         const tac_dtype t = dtypes[k / 3];
         char *src = e->plain[0], *dst = e->plain[1];
-        char want[8];
         tac_coll_opt opt = TAC_COLL_OPT_INIT;
         tac_req *req = NULL;
-        size_t bad = 0;
         if (!e->comm->domain && e->p > 1) opt.algorithm = "direct";
-        for (size_t i = 0; i < n; i++) put(src, t, i, (double)wild(e->rank, i));
+        bits_fill(src, n, t, e->rank);
         poison(dst, n * 4);
         CHECK_OK(finish(
             tac_allreduce(e->comm, src, dst, n, t, TAC_SUM, &opt, &req), &req));
-        for (size_t i = 0; i < n; i++) {
-            volatile float acc = 0;
-            for (int r = 0; r < e->p; r++) {
-                put(want, t, 0, (double)wild(r, i));
-                const float x = (float)get(want, t, 0);
-                acc = r ? acc + x : x;
-            }
-            put(want, t, 0, (double)acc);
-            bad += memcmp(want, dst + i * tac_dtype_size(t),
-                          tac_dtype_size(t)) != 0;
-        }
-        CHECK_EQ((long long)bad, 0);
+        CHECK_EQ((long long)bits_wrong(dst, n, t, e->p), 0);
         h = tac_hash_bytes(h, dst, n * tac_dtype_size(t));
     }
     return h;
@@ -525,18 +563,13 @@ static inline void suite_bits_by_name(env *e)
             continue;
         tac_coll_opt opt = TAC_COLL_OPT_INIT;
         tac_req *req = NULL;
-        float *x = (void *)e->plain[0];
-        size_t bad = 0;
+        char *x = e->plain[0];
         opt.algorithm = tac__algs[a]->name;
-        for (size_t i = 0; i < N; i++) x[i] = wild(e->rank, i);
+        bits_fill(x, N, TAC_F32, e->rank);
         CHECK_OK(finish(
             tac_allreduce(e->comm, x, x, N, TAC_F32, TAC_SUM, &opt, &req),
             &req));
-        for (size_t i = 0; i < N; i++) {
-            volatile float acc = wild(0, i);
-            for (int r = 1; r < e->p; r++) acc = acc + wild(r, i);
-            bad += acc != x[i];
-        }
+        const size_t bad = bits_wrong(x, N, TAC_F32, e->p);
         CHECK_MSG(bad == 0, "%s: %zu wrong bits", opt.algorithm, bad);
     }
 }
@@ -568,6 +601,12 @@ static inline void suite_outstanding(env *e)
             CHECK_EQ(x[k][i], (k + 1) * e->p * (e->p + 1) / 2 + i * e->p);
 }
 
+static inline UNWATCHED void set_all(float *x, size_t n, float v)
+{
+    for (size_t i = 0; i < n; i++) x[i] = v;
+    watch_write(x, n * sizeof *x);
+}
+
 /* Two communicators, waited for in opposite orders by odd and even ranks. */
 static inline void suite_two_comms(env *e)
 {
@@ -577,7 +616,8 @@ static inline void suite_two_comms(env *e)
     float *a = (void *)e->plain[0], *b = (void *)e->plain[1];
     for (int round = 0; round < 10; round++) {
         tac_req *ra = NULL, *rb = NULL;
-        for (int i = 0; i < N; i++) a[i] = 1, b[i] = (float)e->rank;
+        set_all(a, N, 1);
+        set_all(b, N, (float)e->rank);
         CHECK_OK(tac_allreduce(e->comm, a, a, N, TAC_F32, TAC_SUM, NULL, &ra));
         CHECK_OK(tac_allreduce(other, b, b, N, TAC_F32, TAC_MAX, NULL, &rb));
         if (e->rank % 2) {

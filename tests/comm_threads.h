@@ -5,20 +5,10 @@
 #include <pthread.h>
 
 #include "tac_check.h"
+#include "tac_sanitized.h"
 #include "tacit/comm.h"
 
 enum { THREADS_MAX = 32 };
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define TESTS_SLOW 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define TESTS_SLOW 1
-#endif
-#endif
-#ifndef TESTS_SLOW
-#define TESTS_SLOW 0 /* 1 under sanitizers */
-#endif
 
 typedef void rank_fn(tac_comm *comm, void *arg);
 

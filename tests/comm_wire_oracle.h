@@ -6,12 +6,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "tac_sanitized.h"
 #include "wire.h"
 
 #define WIRE_BIGGEST 3.402823466e38f
 
 /* x rounded to `bits` significant bits, but to no finer steps than 2^least. */
-static inline double rounded(double x, int bits, int least)
+static inline UNWATCHED double rounded(double x, int bits, int least)
 {
     int e;
     if (x == 0 || !isfinite(x)) return x;
@@ -20,7 +21,7 @@ static inline double rounded(double x, int bits, int least)
     return ldexp(nearbyint(ldexp(x, -step)), step);
 }
 
-static inline double largest(const float *x, size_t n)
+static inline UNWATCHED double largest(const float *x, size_t n)
 {
     double most = 0;
     for (size_t i = 0; i < n; i++)
@@ -29,7 +30,7 @@ static inline double largest(const float *x, size_t n)
 }
 
 /* The scale of a block: a power of two, or a step. */
-static inline double scale_fp16(const float *block, size_t n)
+static inline UNWATCHED double scale_fp16(const float *block, size_t n)
 {
     int e = 0;
     const double most = largest(block, n);
@@ -38,7 +39,7 @@ static inline double scale_fp16(const float *block, size_t n)
     return ldexp(1, e - 15);
 }
 
-static inline float scale_int8(const float *block, size_t n)
+static inline UNWATCHED float scale_int8(const float *block, size_t n)
 {
     for (size_t k = 0; k < n; k++)
         if (!isfinite(block[k])) return NAN;
@@ -46,7 +47,7 @@ static inline float scale_int8(const float *block, size_t n)
     return scale * 127.0f > WIRE_BIGGEST ? nextafterf(scale, 0) : scale;
 }
 
-static inline double oracle_int8(float x, float scale)
+static inline UNWATCHED double oracle_int8(float x, float scale)
 {
     if (!(scale > 0)) return scale;
     const double q = nearbyint((double)(x / scale));
@@ -54,7 +55,7 @@ static inline double oracle_int8(float x, float scale)
 }
 
 /* The nearest of 0 and the powers of two from 2^-6 to 1; ties go up. */
-static inline double oracle_fp4(float x, float scale)
+static inline UNWATCHED double oracle_fp4(float x, float scale)
 {
     if (!(scale > 0)) return scale; /* 0, or NaN */
     const double v = fabs((double)(x / scale));
@@ -64,7 +65,7 @@ static inline double oracle_fp4(float x, float scale)
     return (float)((x < 0 ? -best : best) * (double)scale);
 }
 
-static inline float scale_fp4(const float *block, size_t n)
+static inline UNWATCHED float scale_fp4(const float *block, size_t n)
 {
     for (size_t k = 0; k < n; k++)
         if (!isfinite(block[k])) return NAN;
@@ -72,8 +73,8 @@ static inline float scale_fp4(const float *block, size_t n)
 }
 
 /* y[i]: what the receiver of x[0..n) gets. */
-static inline void wire_oracle(const tac__wire *w, const float *x, float *y,
-                               size_t n)
+static inline UNWATCHED void wire_oracle(const tac__wire *w, const float *x,
+                                         float *y, size_t n)
 {
     for (size_t at = 0; at < n; at += w->block) {
         const size_t m = n - at < w->block ? n - at : w->block;
@@ -92,7 +93,7 @@ static inline void wire_oracle(const tac__wire *w, const float *x, float *y,
     }
 }
 
-static inline int same(float a, float b)
+static inline UNWATCHED int same(float a, float b)
 {
     return a != a ? b != b
                   : memcmp(&a, &b, sizeof a) == 0 || (a == 0 && b == 0);

@@ -7,7 +7,7 @@
 
 #include "comm_suite.h"
 
-enum { WRONG_BIG = SUITE_SLOW ? 50001 : 1000001 };
+enum { WRONG_BIG = TESTS_SLOW ? 50001 : 1000001 };
 
 static inline int wrong_open(env *e, tac_comm *comm)
 {

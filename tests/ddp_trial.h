@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "local.h"
 #include "tac_check.h"
 #include "tacit/data.h"
 #include "tacit/replica.h"
@@ -30,6 +31,7 @@ typedef struct trial {
     tac_train_config config;
     int ranks, attempts;
     size_t samples; /* of made-up training data */
+    int alike;      /* every rank has all of it, in the same order */
     /* Called on every rank after each attempt; NULL: nothing. */
     void (*each)(struct trial *t, tac_replica *r, int rank, int attempt);
     /* What came of it. Losses and rates are rank 0's view of all ranks. */
@@ -86,11 +88,17 @@ static inline tac_micro trial_place(const trial_rank *w, tac_sampler *sampler,
     const uint64_t k = (uint64_t)w->t->config.accumulate;
     const uint64_t group = b->step - b->step % k;
     const size_t n = (size_t)w->t->config.batch;
+    const size_t replicas = tac_sampler_replicas(sampler);
+    const size_t size = (size_t)w->t->config.worker_size;
+    const int local = tac_train_config_is_local(&w->t->config);
+    const size_t first =
+        w->t->alike || !local ? 0 : (size_t)w->rank / size * size;
+    const size_t end = w->t->alike || !local ? replicas : first + size;
     const tac_micro m = {.first = b->step == group,
                          .last = (b->step + 1) % k == 0 ||
                                  b->step + 1 == tac_loader_batches(loader),
-                         .samples = (double)tac_sampler_step_count(
-                             sampler, group * n * (uint64_t)w->t->ranks, n * k),
+                         .samples = (double)tac_sampler_step_count_of(
+                             sampler, group * n * replicas, n * k, first, end),
                          .first_sample = b->count ? b->position[0] : 0};
 
     return m;
@@ -114,6 +122,18 @@ static inline void trial_note(const trial_rank *w, tac_replica *r, int attempt)
     if (t->each) t->each(t, r, w->rank, attempt);
 }
 
+/* A worker without samples, or that is late, drops the step. */
+static inline tac_status trial_attempt(tac_replica *r, const tac_batch *b,
+                                       const tac_micro *m)
+{
+    const int computed = !r->local || (m->samples > 0 && !r->local->dropping);
+
+    if (computed) TAC_TRY(tac_replica_step(r, b, m));
+    if (!m->last) return TAC_OK;
+    if (!computed) r->attempts++, r->dropped++;
+    return tac__local_step(r, computed ? m->samples : 0, computed);
+}
+
 static inline void trial_train(const trial_rank *w, tac_replica *r,
                                tac_sampler *sampler, tac_loader *loader)
 {
@@ -131,7 +151,7 @@ static inline void trial_train(const trial_rank *w, tac_replica *r,
         }
         const tac_micro m = trial_place(w, sampler, loader, b);
 
-        if (!CHECK_OK(tac_replica_step(r, b, &m))) return;
+        if (!CHECK_OK(trial_attempt(r, b, &m))) return;
         if (m.last) trial_note(w, r, attempt++);
     }
     if (w->rank != 0) return;
@@ -192,9 +212,10 @@ static inline void *trial_run_rank(void *arg)
     cc.rank = w->rank;
     sc.rank = (size_t)w->rank;
     cc.world = t->ranks;
-    cc.threads = t->ranks == 1 ? 2 : 1;
+    cc.threads = t->ranks == 1 && !t->alike ? 2 : 1;
     cc.log = trial_log;
     sc.replicas = (size_t)t->ranks;
+    if (t->alike) sc.replicas = 1, sc.rank = 0;
     sc.count = info.count;
     sc.shuffle = 1;
     lc.batch = (size_t)c.batch;
@@ -205,7 +226,9 @@ static inline void *trial_run_rank(void *arg)
     CHECK_OK(tac_loader_create(ctx, w->train, sampler, &lc, &loader));
     if (CHECK_OK(tac_replica_open(ctx, comm, &c, &info, &r)) &&
         CHECK_OK(tac_replica_connect(r, (uint64_t)t->attempts))) {
+        CHECK_OK(tac__local_start(r, 0));
         trial_train(w, r, sampler, loader);
+        if (t->attempts > 0) CHECK_OK(tac__local_finish(r));
         trial_finish(w, r);
     }
     tac_loader_destroy(loader);

@@ -35,7 +35,7 @@ static void run_hosts(int ranks, int hosts, size_t message, unsigned thin,
 {
     char emulate[32];
     tac_comm_config config = TAC_COMM_CONFIG_INIT;
-    plan p = {SUITE_SLOW ? 4 * thin : thin, hosts, whole};
+    plan p = {TESTS_SLOW ? 4 * thin : thin, hosts, whole};
     snprintf(emulate, sizeof emulate, "hosts=%d", hosts);
     if (hosts > 1) config.emulate = emulate;
     config.message_bytes = message;
@@ -50,7 +50,7 @@ static void test_ranks(void)
     static const int ranks[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16};
     for (int i = 0; i < 11; i++) {
         const int few = ranks[i] < 6;
-        if (SUITE_SLOW && !few && i % 2) continue;
+        if (TESTS_SLOW && !few && i % 2) continue;
         run_hosts(ranks[i], 1, i % 2 ? 4096 : 0, few ? 5 : 29, few);
     }
 }

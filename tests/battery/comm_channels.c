@@ -25,7 +25,7 @@ static size_t size_of(uint64_t key)
     static const size_t edge[] = {0,    1,    15,   16,     17,    4079,
                                   4080, 4096, 4097, 262144, 700001};
     const uint64_t h = mix(key ^ 77);
-    if (h % 4 == 0) return edge[(h >> 8) % (SUITE_SLOW ? 9 : 11)];
+    if (h % 4 == 0) return edge[(h >> 8) % (TESTS_SLOW ? 9 : 11)];
     return (size_t)((h >> 8) % 3000);
 }
 
@@ -99,7 +99,7 @@ static void exchanges(tac_comm *c, void *arg)
 {
     uint64_t number = 0;
     (void)arg;
-    for (uint64_t k = 0; k < (SUITE_SLOW ? 2 : 5); k++)
+    for (uint64_t k = 0; k < (TESTS_SLOW ? 2 : 5); k++)
         exchange(c, &number, k * 1000 + (uint64_t)c->rank);
 }
 

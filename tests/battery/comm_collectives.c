@@ -7,9 +7,9 @@
 static void whole(tac_comm *comm, void *arg)
 {
     uint64_t *bits = arg;
-    const int brief = SUITE_SLOW && tac_comm_size(comm) > 4;
+    const int brief = TESTS_SLOW && tac_comm_size(comm) > 4;
     const uint64_t h = brief ? suite_run_brief(comm, 50)
-                             : suite_run(comm, SUITE_SLOW ? 100 : 300);
+                             : suite_run(comm, TESTS_SLOW ? 100 : 300);
     CHECK_EQ_STR(tac_comm_transport_name(comm),
                  tac_comm_size(comm) == 1 ? "self" : "thread");
     if (tac_comm_rank(comm) == 0) *bits = h;

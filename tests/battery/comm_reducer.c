@@ -67,7 +67,8 @@ static void with_ranks(int world, tac_progress progress, rank_fn *fn)
 static void whole_suite(tac_comm *comm)
 {
     const int world = tac_comm_size(comm);
-    suite_run(comm, world <= 2 ? 1000 : 60, world <= 4 ? 40 : 15);
+    const int slower = TESTS_TSAN ? 4 : 1;
+    suite_run(comm, (world <= 2 ? 1000 : 60) / slower, world <= 4 ? 40 : 15);
 }
 
 /* ---- ends poisoned --------------------------------------------------------

@@ -326,9 +326,10 @@ static void refused(tac_comm *comm)
 static void whole(tac_comm *comm, void *arg)
 {
     static const char *const specs[] = {
-        "fp16",         "int8",         "topk:0.1",
-        "int8,start=2", "bf16,ef",      "powersgd:2,start=1,min-rate=1",
-        "int8,noef",    "topk:0.2,noef"};
+        "fp16",           "int8",          "topk:0.1",
+        "int8,start=2",   "bf16,ef",       "powersgd:2,start=1,min-rate=1",
+        "int8,noef",      "topk:0.2,noef", "topk:0.2,bits=2,chunk=16",
+        "topk:0.2,bits=4"};
     (void)arg;
     for (size_t k = 0; k < sizeof specs / sizeof *specs; k++)
         for (int theirs = 0; theirs < 2; theirs++)

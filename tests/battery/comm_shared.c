@@ -153,7 +153,7 @@ static void chunks(tac_comm *c, const place *pl, int rounds)
     for (int k = 0; k < rounds; k++) {
         const size_t near = slot * (size_t)parts[k % 7] / 4;
         size_t n = near + (size_t)(k % 5) * 7 - 14;
-        if (near < 14 || n > MOST / (SUITE_SLOW ? 8 : 1))
+        if (near < 14 || n > MOST / (TESTS_SLOW ? 8 : 1))
             n = (size_t)(k * 77) % 5000;
         allreduce(c, pl, n, k, "flat");
         allreduce(c, pl, n, k + 1, "sliced");
@@ -278,7 +278,7 @@ static void leaves(tac_comm *c, int round)
 static void leaving(tac_comm *c, void *arg)
 {
     (void)arg;
-    for (int k = 0; k < (SUITE_SLOW ? 12 : 40); k++) {
+    for (int k = 0; k < (TESTS_SLOW ? 12 : 40); k++) {
         tac_comm *child = NULL;
         if (!CHECK_OK(tac_comm_split(c, 0, 0, &child))) return;
         leaves(child, k);
@@ -319,7 +319,7 @@ static void whole(tac_comm *c, void *arg)
     place pl;
     const int few = *(int *)arg;
     if (!place_open(&pl, c)) return;
-    chunks(c, &pl, few ? 7 : SUITE_SLOW ? 10 : 16);
+    chunks(c, &pl, few ? 7 : TESTS_SLOW ? 10 : 16);
     with_wires(c, &pl, few ? 10 : 20);
     place_close(&pl, c);
 }
@@ -333,7 +333,7 @@ int main(void)
     the_board = board_create();
     if (!CHECK(the_board != NULL)) return tac_check_summary();
     for (int i = 0; i < 4; i++) {
-        few = sizes[i] > 4 || SUITE_SLOW;
+        few = sizes[i] > 4 || TESTS_SLOW;
         with_threads(sizes[i], NULL, whole, &few);
         with_threads(sizes[i], &least, whole, &few);
         with_processes(sizes[i], NULL, whole, &few, the_board, NULL);

@@ -18,8 +18,8 @@ static void whole(tac_comm *comm, void *arg)
     const int brief = tac_comm_size(comm) > 4;
     (void)arg;
     the_board->result[tac_comm_rank(comm)] =
-        brief ? suite_run_brief(comm, SUITE_SLOW ? 30 : 100)
-              : suite_run(comm, SUITE_SLOW ? 50 : 200);
+        brief ? suite_run_brief(comm, TESTS_SLOW ? 30 : 100)
+              : suite_run(comm, TESTS_SLOW ? 50 : 200);
     CHECK_EQ_STR(tac_comm_transport_name(comm), "shm");
     CHECK_EQ(tac_comm_hosts(comm), 1);
 }

@@ -19,8 +19,10 @@ extern void *__libc_calloc(size_t n, size_t m);
 extern void *__libc_realloc(void *p, size_t n);
 extern void *__libc_memalign(size_t a, size_t n);
 
-static _Thread_local int counting; /* this rank's thread */
-static _Atomic int counting_all;   /* progress threads too */
+/* This rank's thread; volatile, as compilers believe that malloc reads nothing
+ * of ours. */
+static _Thread_local volatile int counting;
+static _Atomic int counting_all; /* progress threads too */
 static _Atomic long allocations;
 
 static void count(void)
@@ -180,8 +182,12 @@ static void run_transfers(tac_comm *c, buffers b)
 
 static void run_codecs(tac_comm *c, buffers b)
 {
-    static const char *const specs[] = {"fp16,ef", "int8", "int8,stochastic",
-                                        "topk:0.01", "powersgd:2,start=0"};
+    static const char *const specs[] = {"fp16,ef",
+                                        "int8",
+                                        "int8,stochastic",
+                                        "topk:0.01",
+                                        "topk:0.1,bits=2,chunk=64",
+                                        "powersgd:2,start=0"};
     for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
         tac_codec *codec = NULL;
         if (!CHECK_OK(tac_codec_create(tac_comm_context(c), specs[k], &codec)))

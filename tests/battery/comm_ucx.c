@@ -10,7 +10,7 @@
 #include "comm_ucx_skip.h"
 
 /* Generous, because other tests may have the cores. */
-#define SLACK_S (SUITE_SLOW ? 10.0 : 5.0)
+#define SLACK_S (TESTS_SLOW ? 10.0 : 5.0)
 
 static board *the_board;
 static int apart; /* every rank has a host of its own */
@@ -22,7 +22,7 @@ static void whole(tac_comm *comm, void *arg)
     CHECK_EQ_STR(tac_comm_transport_name(comm), "ucx");
     the_board->result[tac_comm_rank(comm)] =
         brief ? suite_run_brief(comm, 30)
-              : suite_run(comm, SUITE_SLOW ? 30 : 100);
+              : suite_run(comm, TESTS_SLOW ? 30 : 100);
 }
 
 static void bits_only(tac_comm *comm, void *arg)
@@ -38,7 +38,7 @@ static void algorithms(tac_comm *comm, void *arg)
     env e;
     (void)arg;
     if (!env_open(&e, comm)) return;
-    alg_all(&e, SUITE_SLOW ? 40 : 9);
+    alg_all(&e, TESTS_SLOW ? 40 : 9);
     alg_averages(&e);
     alg_rounding(&e);
     alg_order(&e);
@@ -289,7 +289,7 @@ static void makes_many(tac_comm *c, void *arg)
 {
     int before = 0;
     (void)arg;
-    for (int i = 0; i < (SUITE_SLOW ? 6 : 20); i++) {
+    for (int i = 0; i < (TESTS_SLOW ? 6 : 20); i++) {
         tac_comm *child[2] = {NULL, NULL};
         const int rank = tac_comm_rank(c);
         if (i == 2) before = open_files();
@@ -310,7 +310,7 @@ static void catches_no_signal(tac_comm *c, void *arg)
 {
     static const int signals[] = {SIGHUP, SIGILL, SIGBUS, SIGFPE, SIGSEGV};
     (void)arg, (void)c;
-    for (size_t i = 0; i < 5 && !SUITE_SLOW; i++) {
+    for (size_t i = 0; i < 5 && !TESTS_SLOW; i++) {
         struct sigaction now;
         CHECK(sigaction(signals[i], NULL, &now) == 0);
         CHECK_MSG(now.sa_handler == SIG_DFL, "signal %d is caught", signals[i]);
@@ -390,7 +390,7 @@ int main(void)
     uint64_t bits = 0;
     /* UCX's hooks in the C library call ThreadSanitizer on threads that it has
      * already forgotten. */
-    if (SUITE_SLOW) setenv("UCX_MEM_EVENTS", "n", 0);
+    if (TESTS_SLOW) setenv("UCX_MEM_EVENTS", "n", 0);
     if (!ucx_is_there(1)) return TAC_CHECK_SKIP_CODE;
     the_board = board_create();
     if (!CHECK(the_board != NULL)) return tac_check_summary();
@@ -430,8 +430,8 @@ int main(void)
     config.progress = TAC_PROGRESS_CALLER;
     uint64_t over_ucx = 0;
     with_threads(3, NULL, bits_only, &bits);
-    if (!SUITE_SLOW) with_threads(3, &config, bits_only, &over_ucx);
-    if (!SUITE_SLOW) CHECK_EQ_U64(over_ucx, bits);
+    if (!TESTS_SLOW) with_threads(3, &config, bits_only, &over_ucx);
+    if (!TESTS_SLOW) CHECK_EQ_U64(over_ucx, bits);
     on_hosts(bits);
     missing();
     return tac_check_summary();

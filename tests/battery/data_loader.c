@@ -46,8 +46,8 @@ static void probe_destroy(void *impl)
     atomic_fetch_add(&((probe *)impl)->freed, 1);
 }
 
-static const tac_dataset_ops probe_ops = {sizeof(tac_dataset_ops), "probe",
-                                          probe_gather, probe_destroy, NULL};
+static const tac_dataset_ops probe_ops = {
+    sizeof(tac_dataset_ops), "probe", probe_gather, probe_destroy, NULL, NULL};
 
 /* A loader with all it needs. */
 typedef struct rig {

@@ -27,8 +27,8 @@ static tac_status gather(void *impl, tac_context *c, size_t n,
     return TAC_OK;
 }
 
-static const tac_dataset_ops ops = {sizeof(tac_dataset_ops), "numbers", gather,
-                                    NULL, NULL};
+static const tac_dataset_ops ops = {
+    sizeof(tac_dataset_ops), "numbers", gather, NULL, NULL, NULL};
 
 typedef struct dealer {
     tac_sampler *sampler;

@@ -1,6 +1,7 @@
 /* ddp_fails_alone.c: one rank's data can't be read any more in the middle of
  * training: the others stop at once, with its reason, instead of waiting for
- * their timeout. */
+ * their timeout, whether they average gradients or, now and then, parameters.
+ */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "tacit/train_config.h"
 #include "train.h"
 
-enum { RANKS = 3, SAMPLES = 600, GUILTY = 1, GATHERS = 10 };
+enum { RANKS = 4, SAMPLES = 600, GUILTY = 1, GATHERS = 10 };
 
 /* Small made-up images; those of the guilty rank end. */
 typedef struct images {
@@ -51,8 +52,8 @@ typedef struct job {
 
 static tac_dataset *open_images(tac_context *ctx, images *im)
 {
-    static const tac_dataset_ops ops = {sizeof ops, "images", gather, NULL,
-                                        NULL};
+    static const tac_dataset_ops ops = {sizeof ops, "images", gather,
+                                        NULL,       NULL,     NULL};
     const tac_dataset_info info = {SAMPLES, 28, 28, 1, 10};
     tac_dataset *set = NULL;
     CHECK_OK(tac_dataset_create(ctx, &ops, im, &info, &set));
@@ -102,25 +103,25 @@ static void *rank_main(void *arg)
     return NULL;
 }
 
-int main(void)
+static void fails(tac_context *ctx, const char *sync, int64_t worker_size,
+                  int64_t every)
 {
     tac_train_config config;
     const tac_options_config oc = {"test", "", "", tac_train_config_options(),
                                    &config};
-    tac_context_config cc = TAC_CONTEXT_CONFIG_INIT;
-    tac_context *ctx = NULL;
     tac_options *options = NULL;
     tac_thread_group *group = NULL;
     pthread_t thread[RANKS];
     job j[RANKS];
-    cc.log = drop_line;
-    CHECK_OK(tac_context_create(&cc, &ctx));
-    if (!CHECK_OK(tac_options_create(ctx, &oc, &options)))
-        return tac_check_summary();
+
+    if (!CHECK_OK(tac_options_create(ctx, &oc, &options))) return;
     config.model = "mlp:8";
     config.batch = 10;
     config.steps = 200;
     config.quiet = 1;
+    config.sync = sync;
+    config.worker_size = worker_size;
+    config.sync_every = every;
     CHECK_OK(tac_thread_group_create(RANKS, &group));
     for (int r = 0; r < RANKS; r++) {
         j[r] = (job){group, options, &config, r, -1, 0, ""};
@@ -128,14 +129,31 @@ int main(void)
     }
     for (int r = 0; r < RANKS; r++) {
         pthread_join(thread[r], NULL);
-        CHECK_MSG(j[r].seconds < 20, "rank %d took %.1f s", r, j[r].seconds);
+        CHECK_MSG(j[r].seconds < 20, "%s: rank %d took %.1f s", sync, r,
+                  j[r].seconds);
         CHECK_MSG(strstr(j[r].text, "rank 1 aborted") &&
                       strstr(j[r].text, "the disk has gone"),
-                  "rank %d: \"%s\"", r, j[r].text);
+                  "%s: rank %d: \"%s\"", sync, r, j[r].text);
         CHECK_EQ(j[r].exit_code, r == GUILTY ? 2 : 1);
     }
     tac_thread_group_destroy(group);
     tac_options_destroy(options);
+}
+
+/* In local modes the others wait in communicators of their own: those of the
+ * guilty one's worker for it, and the other workers' first ranks for its. */
+int main(void)
+{
+    tac_context_config cc = TAC_CONTEXT_CONFIG_INIT;
+    tac_context *ctx = NULL;
+
+    cc.log = drop_line;
+    CHECK_OK(tac_context_create(&cc, &ctx));
+    fails(ctx, "grad", 1, 0);
+    fails(ctx, "local", 1, 16);
+    fails(ctx, "diloco", 2, 1);
+    fails(ctx, "diloco", 4, 5);
+    fails(ctx, "streaming", 1, 4);
     tac_context_destroy(ctx);
     return tac_check_summary();
 }

@@ -48,11 +48,14 @@ static void compare(tac_comm *comm, const tac_localsgd_config *c,
 
 static void each(tac_comm *comm, tac_localsgd_config c, const char *name)
 {
-    static const char *const codecs[] = {
-        NULL, "fp16", "int8,start=2", "fp4", "topk:0.1,warmup=3",
-    };
+    static const char *const codecs[] = {NULL,
+                                         "fp16",
+                                         "int8,start=2",
+                                         "fp4",
+                                         "topk:0.1,warmup=3",
+                                         "topk:0.1,bits=2,chunk=16,warmup=3"};
     char what[160];
-    for (int k = 0; k < 5; k++)
+    for (int k = 0; k < 6; k++)
         for (int64_t fragments = 1; fragments <= 4; fragments += 3)
             for (int total = 0; total < 2; total++) {
                 /* half of them with eight ranks and with sanitizers */

@@ -291,6 +291,51 @@ static void memory(tac_comm *comm, void *arg)
     }
 }
 
+/* Predicted is counted, for anything that can be configured; and what codecs
+ * hold is what their documentation says. */
+static void predicted(tac_comm *comm, void *arg)
+{
+    static const char *const names[] = {"local", "diloco", "slowmo",
+                                        "streaming"};
+    static const char *const codecs[] = {NULL, "fp16", "int8", "fp4,noef",
+                                         "topk:0.1,bits=2,chunk=16,warmup=4"};
+    const int size = tac_comm_size(comm);
+    (void)arg;
+    for (int k = 0; k < 4; k++)
+        for (int q = 0; q < 5; q++)
+            for (int64_t delay = 0; delay < 13; delay += 6) {
+                trial t;
+                size_t want = 0;
+                tac_localsgd_config c = preset(comm, names[k], 12);
+                c.codec = codecs[q];
+                c.fragments = 1 + (k + q) % 4;
+                if (k) c.delay = delay;
+                if (k == 1 && delay == 12) c.stale = TAC_STALE_EAGER;
+                if (k == 2 && delay == 0 && size > 2) {
+                    c.n_levels = 2;
+                    c.levels[0] = (tac_sync_level){2, 3};
+                    c.levels[1] = (tac_sync_level){size, 12};
+                }
+                if (!trial_start(&t, comm, &c, 1)) return;
+                const tac_localsgd_model m = tac_localsgd_model_of(t.l);
+                CHECK_OK(tac_localsgd_predict_memory(tac_comm_context(comm), &c,
+                                                     &m, size, &want));
+                CHECK_EQ((long long)tac_localsgd_bytes(t.l), (long long)want);
+                trial_close(&t);
+            }
+    const size_t n = TRIAL_N, m[1] = {TRIAL_N};
+    const tac_localsgd_model one = {.layers = 1, .params = m};
+    tac_localsgd_config c = preset(comm, "local", 3);
+    size_t without = 0, with = 0;
+    CHECK_OK(tac_localsgd_predict_memory(tac_comm_context(comm), &c, &one, size,
+                                         &without));
+    c.codec = "int8"; /* needs an anchor: n; two copies of two residuals */
+    CHECK_OK(tac_localsgd_predict_memory(tac_comm_context(comm), &c, &one, size,
+                                         &with));
+    CHECK_EQ((long long)(with - without),
+             (long long)(4 * n * (size > 1 ? 5 : 1)));
+}
+
 int main(void)
 {
     static const int ranks[] = {1, 2, 4, 8};
@@ -302,5 +347,7 @@ int main(void)
     with_threads(4, NULL, frozen, NULL);
     with_threads(1, NULL, refused, NULL);
     with_threads(1, NULL, memory, NULL);
+    with_threads(1, NULL, predicted, NULL);
+    with_threads(4, NULL, predicted, NULL);
     return tac_check_summary();
 }

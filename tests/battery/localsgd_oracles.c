@@ -485,6 +485,8 @@ static void feedback(tac_comm *comm, void *arg)
     feedback_of(comm, "fp4");
     feedback_of(comm, "fp4,stochastic");
     feedback_of(comm, "topk:0.1");
+    feedback_of(comm, "topk:0.1,bits=2,chunk=16");
+    feedback_of(comm, "topk:0.1,bits=4");
 }
 
 /* ---- 11: weights ----------------------------------------------------------

@@ -180,6 +180,41 @@ static void refused(tac_comm *comm, void *arg)
     saved_free(later);
 }
 
+/* A run that was at its end, where an interval ended, too, is given a later
+ * one: it goes on as if it had had that from the beginning. */
+static void extended(tac_comm *comm, void *arg)
+{
+    trial t, u;
+    saved s = {0};
+    tac_localsgd_config c = preset(comm, "local", 4);
+    (void)arg;
+    c.total = 16;
+    if (!trial_start(&t, comm, &c, 2)) return;
+    go_on(&t, 16);
+    const outcome want = end_of(&t);
+    trial_close(&t);
+    c.total = 8;
+    if (!trial_start(&t, comm, &c, 2)) return;
+    go_on(&t, 8);
+    CHECK_OK(save_state(t.l, &s));
+    c.total = 16;
+    if (!trial_open(&u, comm, &c, 0)) return;
+    for (int i = 0; i < TRIAL_TENSORS; i++)
+        memcpy(u.p[i], t.p[i], trial_counts[i] * sizeof(float));
+    u.attempts = t.attempts;
+    trial_close(&t);
+    CHECK_OK(load_state(u.l, &s));
+    if (CHECK_OK(tac_localsgd_start(u.l, TAC_START_LOADED))) {
+        go_on(&u, 16);
+        const outcome got = end_of(&u);
+        CHECK_EQ_U64(got.hash, want.hash);
+        CHECK_EQ_U64(got.bytes, want.bytes);
+        CHECK_EQ(got.syncs, want.syncs);
+    }
+    trial_close(&u);
+    saved_free(&s);
+}
+
 /* A walk with a delta under way says what to do. */
 static void unsettled(tac_comm *comm, void *arg)
 {
@@ -208,5 +243,6 @@ int main(void)
     with_threads(1, NULL, refused, NULL);
     with_threads(4, NULL, refused, NULL);
     with_threads(2, NULL, unsettled, NULL);
+    with_threads(2, NULL, extended, NULL);
     return tac_check_summary();
 }

@@ -62,9 +62,15 @@ static void every_end(tac_context *ctx, tac_localsgd_config l, int world)
 
 static void every_codec(tac_context *ctx, tac_localsgd_config l, int world)
 {
-    static const char *const codecs[] = {
-        NULL,   "none", "fp16",         "bf16",
-        "int8", "fp4",  "int8,start=2", "topk:0.01,warmup=4"};
+    static const char *const codecs[] = {NULL,
+                                         "none",
+                                         "fp16",
+                                         "bf16",
+                                         "int8",
+                                         "fp4",
+                                         "int8,start=2",
+                                         "topk:0.01,warmup=4",
+                                         "topk:0.02,bits=2,chunk=4096"};
     for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++) {
         l.codec = codecs[i];
         every_end(ctx, l, world);

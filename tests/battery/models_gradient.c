@@ -19,6 +19,7 @@ static const test_case cases[] = {
     {"mlp:6", {sizeof(tac_model_config), 2, 3, 1, 4, 0}},
     {"mlp:7,5,1,8", {sizeof(tac_model_config), 3, 2, 2, 3, 0}},
     {"mlp:9,4", {sizeof(tac_model_config), 1, 5, 1, 2, 0.4f}},
+    {"linear", {sizeof(tac_model_config), 3, 2, 2, 3, 0}},
     {"cnn", {sizeof(tac_model_config), 4, 4, 1, 3, 0}},
     {"cnn", {sizeof(tac_model_config), 7, 9, 2, 5, 0}},
     {"cnn", {sizeof(tac_model_config), 5, 6, 1, 4, 0.3f}},

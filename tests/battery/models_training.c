@@ -113,6 +113,7 @@ int main(void)
     make_task();
     check("mlp:64", 0);
     check("mlp:64,32", 0.1f);
+    check("linear", 0);
     check("cnn", 0.1f);
     return tac_check_summary();
 }

@@ -37,7 +37,7 @@ check() { # check NAME ARGUMENTS...
         'BEGIN {exit !(p > 0.9 * m && p < 1.1 * m)}' ||
         fail "$name: $host predicted, $counted measured"
     for kind in parameters working_weights gradients optimizer_state \
-        optimizer_scratch activations codec_state; do
+        optimizer_scratch activations codec_state local_sgd averaged_model; do
         [ -n "$(field $kind 1 "$out/line")" ] &&
             [ "$(field $kind 1 "$out/line")" = "$(field $kind 2 "$out/line")" ] ||
             fail "$name: $kind $(field $kind 1 "$out/line") predicted," \
@@ -66,12 +66,22 @@ for model in cnn mlp:300,300,300; do
         turn=$((turn + 1))
     done
 done
-for codec in fp16 int8 topk:0.01 powersgd:2,start=0; do
+for codec in fp16 int8 topk:0.01 \
+    topk:0.02,bits=2,chunk=4096 powersgd:2,start=0; do
     check "2 ranks, $codec" --ranks 2 --model cnn --compress $codec
 done
 check "2 ranks, momentum, accumulation" --ranks 2 --model mlp:100 \
     --optimizer sgd --momentum 0.9 --accumulate 2
 check "no averaging" --ranks 2 --model mlp:100 --sync none
+# A thread's kernels are an estimate, and these models are small.
+check "diloco, int8" --ranks 4 --model mlp:300 --sync diloco --compress int8
+check "streaming, topk" --ranks 4 --model cnn --sync streaming \
+    --compress topk:0.05 --sync-delay 0
+check "workers of two" --ranks 4 --model mlp:300 --sync slowmo --worker-size 2
+check "levels, moments" --ranks 4 --model mlp:300 --sync local \
+    --sync-levels 2:1,4:2 --moments average --compress fp16,ef --steps 4
+check "eager" --ranks 3 --model mlp:300 --sync streaming --stale eager \
+    --sync-every 3 --sync-delay 3 --sync-alpha 0
 
 # --- a run that does not fit ---
 

@@ -119,7 +119,8 @@ expect loss_scale 8192
 
 # A codec spreads an inf over a block, with what pads it; that is over with the
 # step.
-for codec in int8 int8,noef fp4 fp16 bf16 topk:0.1 powersgd:2; do
+for codec in int8 int8,noef fp4 fp16 bf16 topk:0.1 topk:0.1,bits=4 \
+    powersgd:2; do
     run 0 "${tiny[@]}" --ranks 2 --precision fp16 --inject-inf 2:1 \
         --compress $codec --model mlp:8 --run-dir "$work/run"
     expect skipped_steps 1

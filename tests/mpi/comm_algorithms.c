@@ -25,7 +25,7 @@ static void run(tac_context *ctx, const char *transport, const char *emulate,
     tac_comm *c = create(ctx, transport, emulate, message);
     if (!c) return;
     const int p = tac_comm_size(c);
-    const unsigned thin = SUITE_SLOW ? 60 : p > 4 ? 40 : p > 2 ? 13 : 7;
+    const unsigned thin = TESTS_SLOW ? 60 : p > 4 ? 40 : p > 2 ? 13 : 7;
     if (env_open(&e, c)) {
         alg_all(&e, thin);
         alg_averages(&e);

@@ -29,7 +29,7 @@ static uint64_t whole(tac_context *ctx, int size)
     CHECK_MSG(strstr(tac_comm_transport_why(c), "through ") != NULL, "\"%s\"",
               tac_comm_transport_why(c));
     const uint64_t bits =
-        size > 4 ? suite_run_brief(c, 50) : suite_run(c, SUITE_SLOW ? 30 : 100);
+        size > 4 ? suite_run_brief(c, 50) : suite_run(c, TESTS_SLOW ? 30 : 100);
     if (tac_comm_rank(c) == 0)
         printf("%s: %ld failed so far\n", tac_comm_transport_why(c),
                tac_check_failed());

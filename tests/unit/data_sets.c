@@ -57,8 +57,8 @@ static size_t own_bytes(const void *impl)
     return 900;
 }
 
-static const tac_dataset_ops own_ops = {sizeof(tac_dataset_ops), "own",
-                                        own_gather, own_destroy, own_bytes};
+static const tac_dataset_ops own_ops = {
+    sizeof(tac_dataset_ops), "own", own_gather, own_destroy, own_bytes, NULL};
 
 static tac_dataset *make_own(own *o, size_t count)
 {
@@ -84,12 +84,49 @@ Test(data_sets, bytes)
     tac_dataset_destroy(a);
     tac_dataset_destroy(set);
 
-    const tac_dataset_ops old = {offsetof(tac_dataset_ops, bytes), "old",
-                                 own_gather, NULL, own_bytes};
+    const tac_dataset_ops old = {offsetof(tac_dataset_ops, bytes),
+                                 "old",
+                                 own_gather,
+                                 NULL,
+                                 own_bytes,
+                                 NULL};
     const tac_dataset_info info = {9, 1, 1, 2, 3};
     cr_assert_eq(tac_dataset_create(ctx, &old, &o, &info, &set), TAC_OK);
     cr_expect_eq(tac_dataset_bytes(set), 0);
     tac_dataset_destroy(set);
+}
+
+/* As gathered, whether the dataset has a way of its own or not. */
+static void expect_labels(tac_dataset *set)
+{
+    enum { N = 150 };
+    const tac_dataset_info info = tac_dataset_get_info(set);
+    float *x = malloc(N * tac_dataset_sample_size(set) * sizeof(*x));
+    uint32_t index[N];
+    int32_t want[N], got[N];
+    for (uint32_t i = 0; i < N; ++i)
+        index[i] = (uint32_t)((i * 7u) % info.count);
+    memset(got, 0xA5, sizeof(got));
+    cr_assert_eq(tac_dataset_gather(set, ctx, N, index, x, want), TAC_OK);
+    cr_assert_eq(tac_dataset_labels(set, ctx, N, index, got), TAC_OK);
+    cr_expect_eq(memcmp(want, got, sizeof(got)), 0);
+    cr_expect_eq(tac_dataset_labels(set, ctx, 0, NULL, NULL), TAC_OK);
+    index[3] = (uint32_t)info.count;
+    cr_expect_eq(tac_dataset_labels(set, ctx, N, index, got), TAC_ERR_ARG);
+    free(x);
+}
+
+Test(data_sets, labels_alone)
+{
+    own o = {0, -1};
+    tac_dataset *set = make_own(&o, 9);
+    tac_data d;
+    expect_labels(set);
+    tac_dataset_destroy(set);
+    cr_assert_eq(tac_data_open(ctx, "synth:500", NULL, &d), TAC_OK);
+    expect_labels(d.train);
+    expect_labels(d.test);
+    tac_data_close(&d);
 }
 
 Test(data_sets, what_a_loader_holds)
@@ -410,6 +447,7 @@ Test(data_sets, folder_of_idx_files)
                   info.c == 1 && info.classes == 3);
         cr_expect_eq(tac_dataset_get_info(d.val).count, 3);
         cr_expect_eq(tac_dataset_get_info(d.test).count, 7);
+        expect_labels(d.train);
 
         /* Mean and deviation of the training bytes, straightforwardly. */
         double mean = 0, var = 0;

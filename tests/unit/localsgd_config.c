@@ -77,8 +77,9 @@ Test(localsgd, presets)
     c.fragments = 8;
     c.codec = "fp4";
     c.total = 1000;
-    described(&c, "every 100, total 1000; nesterov lr 0.4 momentum 0.9; 8 "
-                  "strided fragments; delay 1; alpha 0.5; codec fp4");
+    described(
+        &c, "every 100, 1000 attempts in all; nesterov lr 0.4 momentum 0.9; 8 "
+            "strided fragments; delay 1; alpha 0.5; codec fp4");
     accepted(c, 8, 24);
     cr_expect_eq(tac_localsgd_preset(ctx, "dilocco", 4, &c), TAC_ERR_ARG);
     (void)tac_context_error(ctx, text, sizeof text);

@@ -80,6 +80,17 @@ Test(models_registry, mlp_of_three)
     cr_expect_eq(tac_model_config_of(rig.model)->w, 5);
 }
 
+Test(models_registry, linear)
+{
+    const tac_model_config c = {sizeof(c), 3, 5, 2, 4, 0};
+    const expected want[] = {{"fc1.weight", 2, {4, 30}, 30},
+                             {"fc1.bias", 1, {4}, 30}};
+    cr_assert_eq(models_open(&rig, NULL, TAC_F32, "linear", &c), TAC_OK);
+    expect_params(want, 2, 124);
+    cr_expect_eq(tac_model_flop_forward(rig.model), 2 * 120);
+    cr_expect_eq(tac_model_flop_per_sample(rig.model), 4 * 120);
+}
+
 /* PyTorch's default: U(-1/sqrt(fan_in), 1/sqrt(fan_in)), biases as well. */
 Test(models_registry, initial_values)
 {
@@ -135,20 +146,24 @@ Test(models_registry, logits)
     for (size_t s = 0; s < 4; ++s) {
         const tac_model_config c = {sizeof(c),   sizes[s][0], sizes[s][1],
                                     sizes[s][2], sizes[s][3], 0.25f};
+        tac_model_config no_dropout = c;
+        no_dropout.dropout = 0;
         for (size_t n = 0; n < 3; ++n) {
             expect_logits("cnn", &c, n, TAC_OK);
             expect_logits("mlp:20,30", &c, n, TAC_OK);
+            expect_logits("linear", &no_dropout, n, TAC_OK);
         }
     }
 }
 
-Test(models_registry, mlp_takes_flat_samples)
+static void expect_flat_samples(const char *spec)
 {
     const tac_model_config c = {sizeof(c), 2, 3, 1, 4, 0};
     const size_t flat[] = {5, 6}, wrong[] = {5, 7}, image[] = {5, 3, 2, 1};
     const tac_tape_step dry = {.flags = TAC_TAPE_DRY};
     tac_tensor *x = NULL, *logits = NULL;
-    cr_assert_eq(models_open(&rig, NULL, TAC_F32, "mlp:8", &c), TAC_OK);
+    models_close(&rig);
+    cr_assert_eq(models_open(&rig, NULL, TAC_F32, spec, &c), TAC_OK);
     cr_assert_eq(tac_tape_create(rig.params, NULL, &rig.tape), TAC_OK);
     cr_assert_eq(tac_tape_begin(rig.tape, &dry), TAC_OK);
     cr_assert_eq(tac_tape_input(rig.tape, "x", TAC_F32, 2, flat, NULL, 0, &x),
@@ -167,6 +182,12 @@ Test(models_registry, mlp_takes_flat_samples)
     cr_expect_eq(tac_model_forward(rig.model, rig.tape, x, &logits),
                  TAC_ERR_ARG);
     cr_expect_eq(logits, before);
+}
+
+Test(models_registry, flat_samples)
+{
+    expect_flat_samples("mlp:8");
+    expect_flat_samples("linear");
 }
 
 Test(models_registry, table)
@@ -195,6 +216,8 @@ Test(models_registry, errors)
     expect_error("mpl:500", NULL, TAC_ERR_CONFIG, "did you mean mlp");
     expect_error("", NULL, TAC_ERR_CONFIG, "known are mlp[:H1,H2,...], cnn");
     expect_error("cnn:3", NULL, TAC_ERR_CONFIG, "takes no argument");
+    expect_error("linear:3", NULL, TAC_ERR_CONFIG, "takes no argument");
+    expect_error("liner", NULL, TAC_ERR_CONFIG, "did you mean linear");
     const char *const bad[] = {
         "mlp:",   "mlp:0",  "mlp:5,",  "mlp:,5",  "mlp:5,,5",          "mlp:-5",
         "mlp:5x", "mlp: 5", "mlp:5;5", "mlp:1e9", "mlp:99999999999999"};
@@ -208,6 +231,8 @@ Test(models_registry, errors)
     c.h = SIZE_MAX;
     expect_error("mlp", &c, TAC_ERR_ARG, "at least 1");
     c.h = 28;
+    c.dropout = 0.1f;
+    expect_error("linear", &c, TAC_ERR_CONFIG, "no hidden layer");
     c.dropout = 1;
     expect_error("mlp", &c, TAC_ERR_ARG, "dropout 1");
     c.dropout = NAN;
