@@ -32,6 +32,13 @@ tac_status tac_codec_create(tac_context *ctx, const char *spec, tac_codec **out)
     return TAC_OK;
 }
 
+tac_status tac__codec_make_cards(tac_codec *c, int size)
+{
+    if (!c->cards) c->cards = calloc((size_t)size + 1, sizeof *c->cards);
+    return c->cards ? TAC_OK
+                    : tac__codec_no_memory(c, "the comparison of ranks");
+}
+
 void tac_codec_destroy(tac_codec *c)
 {
     if (!c) return;

@@ -144,6 +144,11 @@ tac_status tac__codec_know(tac_codec *c, const tac_codec_part *part,
                            tac__codec_param **out);
 tac_status tac__codec_no_memory(const tac_codec *c, const char *what);
 
+/* codec.c */
+/* What ranks compare before the first call; by itself in a function, as it is
+ * left to a communicator that failed (in_use) and leak checkers are told so. */
+tac_status tac__codec_make_cards(tac_codec *c, int size);
+
 /* codec_state.c */
 /* The arrangement of a request, made if it is new, with all residuals in it.
  * ARG is kept in the context but not logged. */

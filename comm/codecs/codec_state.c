@@ -125,10 +125,7 @@ static tac_status make_set(tac_codec *c, size_t count,
     tac_status st = fill_places(c, s, l);
     if (st == TAC_OK && size > 1) st = open_lost(c, s);
     if (st == TAC_OK && size > 1) st = c->spec.method->open(c, s, size);
-    if (st == TAC_OK && !c->cards) {
-        c->cards = calloc((size_t)size + 1, sizeof *c->cards);
-        if (!c->cards) st = tac__codec_no_memory(c, "the comparison of ranks");
-    }
+    if (st == TAC_OK) st = tac__codec_make_cards(c, size);
     if (st < 0) {
         free_set(s, 0);
         return st;
