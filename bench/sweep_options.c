@@ -119,7 +119,7 @@ static tac_status be_quick(tac_options *t)
 {
     static const char *const quick[][2] = {{"sync-every", "1,4,16,64"},
                                            {"seeds", "1"},
-                                           {"epochs", "2"},
+                                           {"epochs", "1.5"},
                                            {"lrs", "quick"}};
 
     for (size_t i = 0; i < sizeof quick / sizeof *quick; i++)
