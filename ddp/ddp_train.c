@@ -48,6 +48,8 @@ static void catch_signals(void)
     a.sa_flags = (int)SA_RESETHAND | SA_RESTART;
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
+    sigaction(SIGUSR1, &a,
+              NULL); /* of batch systems, and passed on by mpirun */
 }
 
 static tac_status read_options(tac_context *ctx, tac_options *o, int argc,

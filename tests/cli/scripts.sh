@@ -106,8 +106,8 @@ grep -qx OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$work/out" || fail "root, second one"
 grep -qx OMPI_MCA_rmaps_base_oversubscribe=0 "$work/out" ||
     fail "the user's choice is overridden"
 
-for script in "$source_dir"/scripts/* "$source_dir"/.ci/run \
-    "$source_dir"/tests/cli/*.sh; do
-    bash -n "$script" || fail "$script does not parse"
+for script in "$source_dir"/scripts/* "$source_dir"/scripts/slurm/* \
+    "$source_dir"/.ci/run "$source_dir"/tests/cli/*.sh; do
+    [ -d "$script" ] || bash -n "$script" || fail "$script does not parse"
 done
 echo "ok"
