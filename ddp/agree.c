@@ -19,6 +19,7 @@ void tac__capture_log(void *arg, tac_log_level level, const char *line)
         snprintf(c->text, sizeof c->text, "%s", line);
         return;
     }
+    if (level == TAC_LOG_ERROR) c->told = 1;
     n = snprintf(out, sizeof out, "%s\n", line);
     if (n >= (int)sizeof out) out[n = (int)sizeof out - 1] = '\n';
     if (n > 0 && write(STDERR_FILENO, out, (size_t)n) < 0) return;
@@ -35,6 +36,25 @@ void tac__capture_flush(tac__capture *c)
     c->text[0] = '\0';
 }
 
+static const char capture_key;
+
+static void *keep(tac_context *ctx, void *arg)
+{
+    (void)ctx;
+    return arg;
+}
+
+tac_status tac__capture_attach(tac_context *ctx, tac__capture *c)
+{
+    return tac__context_slot(ctx, &capture_key, keep, NULL, c) ? TAC_OK
+                                                               : TAC_ERR_NOMEM;
+}
+
+tac__capture *tac__capture_of(tac_context *ctx)
+{
+    return tac__context_slot(ctx, &capture_key, NULL, NULL, NULL);
+}
+
 static tac_status gather(tac_comm *comm, const int32_t *mine, int32_t *all)
 {
     tac_req *req = NULL;
@@ -43,11 +63,11 @@ static tac_status gather(tac_comm *comm, const int32_t *mine, int32_t *all)
     return tac_wait(req, 0);
 }
 
-static void speak(tac__capture *c, int failed, int speaker)
+void tac__capture_speak(tac__capture *c, int failed)
 {
     char line[2304];
 
-    if (c->rank != speaker) return;
+    if (!c->text[0]) return;
     if (failed > 1)
         snprintf(line, sizeof line, "%s (and %d other rank%s)", c->text,
                  failed - 1, failed > 2 ? "s" : "");
@@ -79,8 +99,9 @@ tac_status tac__agree_verdict(tac_comm *comm, tac__capture *c, tac_status mine)
     }
     if (failed) {
         verdict = (tac_status)all[speaker];
-        speak(c, failed, speaker);
+        if (c->rank == speaker) tac__capture_speak(c, failed);
         c->text[0] = '\0';
+        c->told = c->agreed = 1;
     }
     free(all);
     return verdict;

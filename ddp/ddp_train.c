@@ -8,7 +8,6 @@
 
 #include "tacit/options_ini.h"
 #include "train.h"
-#include "world.h"
 
 static const char summary[] =
     "Trains a model on all ranks at once, averaging gradients while they are "
@@ -65,67 +64,76 @@ static tac_status read_options(tac_context *ctx, tac_options *o, int argc,
     return TAC_OK;
 }
 
-static void print(const tac_options *o, tac_options_action action)
+typedef struct asked {
+    const tac_options *options;
+    tac_options_action action;
+} asked;
+
+static void print(const tac_launch_config *c)
 {
-    if (action == TAC_ACTION_HELP)
-        tac_options_print_help(o, stdout);
-    else if (action == TAC_ACTION_VERSION)
+    const asked *a = c->print_arg;
+
+    if (a->action == TAC_ACTION_HELP)
+        tac_options_print_help(a->options, stdout);
+    else if (a->action == TAC_ACTION_VERSION)
         printf("ddp_train (tacit) %s\n", TAC_VERSION_STRING);
     else
-        tac_options_print_config(o, stdout);
+        tac_options_print_config(a->options, stdout);
 }
 
-static int run_world(const tac__world *w)
+/* The context holds messages back: which rank tells them is for all to agree
+ * on. */
+static int run(tac_context *ctx, tac_options *o, const tac_train_config *config,
+               int argc, char **argv)
 {
-#ifdef TAC_HAVE_MPI
-    if (w->launch.launched || w->launch.step_tasks > 1)
-        return tac__world_mpi(w);
-#else
-    if (w->launch.size > 1 || w->launch.step_tasks > 1) {
-        if (w->launch.rank == 0)
-            fprintf(stderr,
-                    "ddp_train: started by %s as one of %d, but built without "
-                    "MPI: install libopenmpi-dev and build again, or use "
-                    "--ranks N without a launcher\n",
-                    w->launch.launcher, w->launch.size);
-        return 2;
-    }
-#endif
-    return tac__world_threads(w);
+    asked a = {.options = o};
+    tac__train_program program;
+    const tac_status read = read_options(ctx, o, argc, argv, &a.action);
+    tac_launch_config lc = tac__train_launch(config);
+    int code;
+
+    lc.refused = read;
+    if (read < 0) tac_context_error(ctx, lc.message, sizeof lc.message);
+    if (a.action != TAC_ACTION_RUN) lc.print = print;
+    lc.print_arg = &a;
+    tac__train_program_init(&program, o, config);
+    program.stop = &stop_requested;
+    program.catch_signals = catch_signals;
+    code = tac_launch(&lc, tac__train, &program);
+    tac__train_program_close(&program);
+    return code;
+}
+
+/* Warnings are for one rank to print, errors are told later. */
+static void log_warning(void *arg, tac_log_level level, const char *line)
+{
+    const int *speaks = arg;
+
+    if (level != TAC_LOG_ERROR && *speaks) fprintf(stderr, "%s\n", line);
 }
 
 int main(int argc, char **argv)
 {
-    tac__capture capture = {.armed = 1};
+    int speaks = tac_launch_rank() == 0;
     tac_context_config cc = TAC_CONTEXT_CONFIG_INIT;
     tac_train_config config;
     const tac_options_config oc = {"ddp_train", summary, epilogue,
                                    tac_train_config_options(), &config};
     tac_context *ctx = NULL;
     tac_options *options = NULL;
-    tac__world world = {.launch = tac__launch_detect(),
-                        .config = &config,
-                        .stop = &stop_requested,
-                        .catch_signals = catch_signals,
-                        .print = print,
-                        .parse_error = capture.text,
-                        .main = tac__train};
-    int code;
+    int code = 1;
 
     /* A file that may not grow is then an error of writing, with a message,
      * as a full disk is. */
     signal(SIGXFSZ, SIG_IGN);
-    cc.log = tac__capture_log;
-    cc.log_arg = &capture;
-    cc.level = world.launch.rank == 0 ? TAC_LOG_WARN : TAC_LOG_ERROR;
+    cc.log = log_warning;
+    cc.log_arg = &speaks;
+    cc.level = TAC_LOG_WARN;
     if (tac_context_create(&cc, &ctx) < 0 ||
-        tac_options_create(ctx, &oc, &options) < 0) {
-        fprintf(stderr, "ddp_train: %s\n", capture.text);
-        return 1;
-    }
-    world.options = options;
-    world.parsed = read_options(ctx, options, argc, argv, &world.action);
-    code = run_world(&world);
+        tac_options_create(ctx, &oc, &options) < 0)
+        fprintf(stderr, "ddp_train: no memory for the options\n");
+    else
+        code = run(ctx, options, &config, argc, argv);
     tac_options_destroy(options);
     tac_context_destroy(ctx);
     return code;

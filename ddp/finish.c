@@ -25,7 +25,7 @@ static double cpu_seconds(const tac__run *run)
 {
     const double s = tac_clock_process_cpu_s();
 
-    return run->rank->shared_data ? s / run->rank->world : s;
+    return s / run->rank->place.process_ranks;
 }
 
 static void add_comm(tac__totals *t, const tac_comm *comm)
@@ -194,7 +194,8 @@ static void fill_names(tac__run *run)
     s->world = run->rank->world;
     s->hosts = tac_comm_hosts(run->rank->comm);
     s->threads = tac_context_threads(run->rank->ctx);
-    s->oversubscribed = run->rank->local_ranks * s->threads > run->rank->cpus;
+    s->oversubscribed =
+        run->rank->place.host_ranks * s->threads > run->rank->place.cpus;
 }
 
 static void fill_times(tac__run *run)

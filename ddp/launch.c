@@ -1,65 +1,70 @@
-/* Reading the launcher's variables: Open MPI, PMI (MPICH, Intel MPI) and Slurm
- * name rank and size before MPI_Init, so options can be checked, and help
- * printed once, without starting MPI. */
-#include "launch.h"
+/* Threads or an MPI job? */
+#include "launch_impl.h"
 
-#include <sched.h>
-#include <stdlib.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
-static int env_int(const char *name, int fallback)
+/* A caller built with an older header hands a shorter structure. */
+static int read_config(tac_launch_config *to, const tac_launch_config *from)
 {
-    const char *text = getenv(name);
-
-    return text && *text ? atoi(text) : fallback;
+    if (!from) return 0;
+    if (from->struct_size < sizeof(size_t)) return -1;
+    memcpy(to, from,
+           from->struct_size < sizeof *to ? from->struct_size : sizeof *to);
+    return 0;
 }
 
-static int from_openmpi(tac__launch *l)
+int tac_launch_is_launched(void)
 {
-    if (!getenv("OMPI_COMM_WORLD_SIZE")) return 0;
-    l->rank = env_int("OMPI_COMM_WORLD_RANK", 0);
-    l->size = env_int("OMPI_COMM_WORLD_SIZE", 1);
-    l->local_rank = env_int("OMPI_COMM_WORLD_LOCAL_RANK", 0);
-    l->local_size = env_int("OMPI_COMM_WORLD_LOCAL_SIZE", 1);
-    l->launcher = "mpirun";
-    return 1;
+    const tac__launch l = tac__launch_detect();
+
+    return l.launched || l.step_tasks > 1;
 }
 
-static int from_pmi(tac__launch *l)
+int tac_launch_rank(void)
 {
-    if (!getenv("PMI_SIZE")) return 0;
-    l->rank = env_int("PMI_RANK", 0);
-    l->size = env_int("PMI_SIZE", 1);
-    l->local_rank = env_int("MPI_LOCALRANKID", 0);
-    l->local_size = env_int("MPI_LOCALNRANKS", 1);
-    l->launcher = "mpiexec";
-    return 1;
+    return tac__launch_detect().rank;
 }
 
-/* Under srun without PMI support every task would be a world of its own. */
-static int from_slurm(tac__launch *l)
+#ifdef TAC_HAVE_MPI
+static int run(const tac__world *w)
 {
-    l->step_tasks =
-        getenv("SLURM_PROCID") ? env_int("SLURM_STEP_NUM_TASKS", 0) : 0;
-    if (l->step_tasks < 1 || !getenv("PMIX_RANK")) return 0;
-    l->rank = env_int("SLURM_PROCID", 0);
-    l->size = l->step_tasks;
-    l->local_rank = env_int("SLURM_LOCALID", 0);
-    l->launcher = "srun";
-    return 1;
+    return w->launch.launched || w->launch.step_tasks > 1
+               ? tac__launch_mpi(w)
+               : tac__launch_threads(w);
 }
-
-tac__launch tac__launch_detect(void)
+#else
+static int run(const tac__world *w)
 {
-    tac__launch l = {0, 0, 1, 0, 1, "none", 0};
+    const tac__launch *l = &w->launch;
 
-    l.launched = from_slurm(&l) || from_openmpi(&l) || from_pmi(&l);
-    return l;
+    if (l->size <= 1 && l->step_tasks <= 1) return tac__launch_threads(w);
+    if (l->rank == 0)
+        fprintf(stderr,
+                "%s: started by %s as one of %d, but built without MPI: "
+                "install libopenmpi-dev and build again, or use --ranks N "
+                "without a launcher\n",
+                w->program, l->launcher,
+                l->size > l->step_tasks ? l->size : l->step_tasks);
+    return 2;
 }
+#endif
 
-int tac__launch_cpus(void)
+int tac_launch(const tac_launch_config *c, tac_rank_fn *body, void *arg)
 {
-    cpu_set_t set;
+    tac_launch_config config = TAC_LAUNCH_CONFIG_INIT;
+    const tac__world w = {
+        .config = &config,
+        .program = c && c->program ? c->program : program_invocation_short_name,
+        .launch = tac__launch_detect(),
+        .body = body,
+        .arg = arg};
 
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-    return CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
+    if (read_config(&config, c) == 0 && body) return run(&w);
+    fprintf(stderr,
+            "%s: tac_launch needs a body, and a configuration that starts from "
+            "TAC_LAUNCH_CONFIG_INIT\n",
+            w.program);
+    return 2;
 }

@@ -87,16 +87,13 @@ static uint64_t available(const tac__run *run, uint64_t held, const char **what)
 
 /* ---- what a run needs ---------------------------------------------------- */
 
-static int processes(const tac__run *run)
-{
-    return run->rank->shared_data ? 1 : run->rank->local_ranks;
-}
-
 static uint64_t host_bytes(const tac__run *run,
                            const uint64_t rows[TAC__MEMORY_KINDS])
 {
-    return tac__memory_host(rows, run->rank->local_ranks,
-                            (int)run->config->worker_size, processes(run));
+    const tac__place *p = &run->rank->place;
+
+    return tac__memory_host(rows, p->host_ranks, (int)run->config->worker_size,
+                            p->host_processes);
 }
 
 static tac_status needs(const tac__run *run, tac_replica *r,
@@ -247,8 +244,8 @@ static tac_status refuse(const tac__run *run, uint64_t need, uint64_t have,
     return tac_fail(run->rank->ctx, TAC_ERR_CONFIG,
                     "the %d rank%s of this host would need %s of memory, and "
                     "%s is %s; %s%s",
-                    run->rank->local_ranks,
-                    run->rank->local_ranks == 1 ? "" : "s", a, what, b,
+                    run->rank->place.host_ranks,
+                    run->rank->place.host_ranks == 1 ? "" : "s", a, what, b,
                     m.used ? "what would fit: "
                            : "no smaller batch, recompute or optimizer would "
                              "make it fit: use a smaller model or fewer ranks "
@@ -267,8 +264,8 @@ static void fill(tac__run *run, const uint64_t rows[TAC__MEMORY_KINDS])
                              .per_process = k == TAC__MEMORY_DATA};
     run->memory.rows = run->memory_rows;
     run->memory.n = TAC__MEMORY_KINDS;
-    run->memory.ranks = run->rank->local_ranks;
-    run->memory.processes = processes(run);
+    run->memory.ranks = run->rank->place.host_ranks;
+    run->memory.processes = run->rank->place.host_processes;
 }
 
 tac_status tac__memory_check(tac__run *run)

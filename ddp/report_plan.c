@@ -28,13 +28,14 @@ static void print_ranks(const tac__run *run)
     printf("  ranks      %d on %d host%s, transport %s (%s)%s\n", rank->world,
            hosts, hosts == 1 ? "" : "s", tac_comm_transport_name(rank->comm),
            tac_comm_transport_why(rank->comm),
-           rank->local_ranks * tac_context_threads(rank->ctx) > rank->cpus
+           rank->place.host_ranks * tac_context_threads(rank->ctx) >
+                   rank->place.cpus
                ? ", oversubscribed"
                : "");
     printf("  compute    %s, %d thread%s a rank, %d CPUs here, kernels %s\n",
            tac_device_name(run->replica->device),
            tac_context_threads(rank->ctx),
-           tac_context_threads(rank->ctx) == 1 ? "" : "s", rank->cpus,
+           tac_context_threads(rank->ctx) == 1 ? "" : "s", rank->place.cpus,
            tac_device_kernels(run->replica->device, TAC_F32)->names);
 }
 

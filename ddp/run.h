@@ -7,7 +7,7 @@
 #include "progress.h"
 #include "tacit/replica.h"
 #include "tacit/summary.h"
-#include "world.h"
+#include "rank.h"
 
 /* One of the three parts of the data, as this rank walks through it. */
 typedef struct tac__part {
@@ -26,7 +26,6 @@ typedef struct tac__run {
     tac__rank *rank;
     const tac_train_config *config;
     tac_data data;
-    int owns_data;
     tac__part train, val, test;
     tac_replica *replica;
     uint64_t epoch_steps, total_steps, step;

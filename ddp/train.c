@@ -13,20 +13,6 @@
 #include "save.h"
 #include "tacit/clock.h"
 
-static tac_status open_data(tac__run *run)
-{
-    tac_data_config dc = TAC_DATA_CONFIG_INIT;
-
-    if (run->rank->shared_data) {
-        run->data = *run->rank->shared_data;
-        return TAC_OK;
-    }
-    dc.dir = run->config->data_dir;
-    TAC_TRY(tac_data_open(run->rank->ctx, run->config->data, &dc, &run->data));
-    run->owns_data = 1;
-    return TAC_OK;
-}
-
 static tac_status open_sampler(tac__run *run, tac_dataset *set,
                                const tac_shards *shards, int shuffle,
                                tac__part *part)
@@ -102,7 +88,6 @@ static tac_status open_local(tac__run *run)
 {
     tac_dataset_info info;
 
-    TAC_TRY(open_data(run));
     TAC_TRY(open_samplers(run));
     plan_steps(run);
     info = tac_dataset_get_info(run->data.train);
@@ -160,7 +145,8 @@ static tac_status leave(tac__run *run, tac_status s)
     tac_comm *comm = run->rank->comm;
     char why[256];
 
-    if (is_shared(s) || run->agreed || tac_comm_error(comm, NULL, 0) < 0)
+    if (is_shared(s) || run->agreed) run->rank->capture->agreed = 1;
+    if (run->rank->capture->agreed || tac_comm_error(comm, NULL, 0) < 0)
         return s;
     tac_context_error(run->rank->ctx, why, sizeof why);
     tac_comm_abort(comm, *why ? why : tac_status_text(s));
@@ -200,7 +186,7 @@ static tac_status run_all(tac__run *run)
     return tac__run_summarize(run);
 }
 
-static tac_status train(tac__run *run)
+static tac_status train_run(tac__run *run)
 {
     TAC_TRY(set_up(run));
     run->rank->capture->armed = 0;
@@ -208,7 +194,7 @@ static tac_status train(tac__run *run)
     tac__report_plan(run);
     if (run->config->dry_run) return TAC_OK;
     /* Until here a signal ends the program at once. */
-    if (run->rank->rank == 0 || !run->rank->shared_data)
+    if (run->rank->rank == run->rank->place.first_of_process)
         run->rank->catch_signals();
     run->begin_s = tac_clock_s() - run->before_s;
     TAC_TRY(leave(run, run_all(run)));
@@ -230,26 +216,114 @@ static void close_run(tac__run *run)
     close_part(&run->train);
     close_part(&run->val);
     close_part(&run->test);
-    if (run->owns_data) tac_data_close(&run->data);
+    tac_data_close(&run->data);
     free(run->save_root);
     free(run->resumed_from);
 }
 
-/* A file that can't be read before training is the user's to mend, one that
- * can't be written after it has begun is a failure of the run. */
-static int exit_code(const tac__run *run, tac_status s)
+/* ---- the program ----------------------------------------------------------
+ */
+
+void tac__train_program_init(tac__train_program *p, const tac_options *options,
+                             const tac_train_config *config)
 {
-    if (s == TAC_ERR_INTERRUPTED && run->saving) return TAC__EXIT_RESUMABLE;
-    if (s == TAC_ERR_IO && run->begin_s > 0) return 1;
-    return tac__exit_code(s);
+    memset(p, 0, sizeof *p);
+    p->options = options;
+    p->config = config;
+    pthread_mutex_init(&p->lock, NULL);
 }
 
-void tac__train(tac__rank *rank)
+void tac__train_program_close(tac__train_program *p)
+{
+    if (p->opened) tac_data_close(&p->data);
+    pthread_mutex_destroy(&p->lock);
+}
+
+/* A file that can't be read before training is the user's to mend, one that
+ * can't be written after it has begun is a failure of the run. Without a
+ * checkpoint a run that was stopped can't go on. */
+static int exit_code(void *program, tac_status s)
+{
+    tac__train_program *p = program;
+    const int saves = strcmp(p->config->save_every, "0") != 0;
+
+    if (s == TAC_ERR_INTERRUPTED && !saves) return 1;
+    if (s == TAC_ERR_IO && atomic_load(&p->begun)) return 1;
+    return tac_launch_exit_code(s);
+}
+
+tac_launch_config tac__train_launch(const tac_train_config *c)
+{
+    tac_launch_config lc = TAC_LAUNCH_CONFIG_INIT;
+
+    lc.program = "ddp_train";
+    lc.exit_code = exit_code;
+    lc.ranks = (int)c->ranks;
+    lc.threads = (int)c->threads;
+    lc.quiet = c->quiet;
+    if (c->trace) lc.trace_events = (size_t)1 << 18;
+    lc.comm.transport = c->transport;
+    lc.comm.emulate = c->emulate;
+    lc.comm.timeout_ms = (int)(c->timeout_s * 1000);
+    lc.comm.stall_warn_ms = (int)(c->stall_warn_s * 1000);
+    lc.comm.deterministic = c->deterministic;
+    lc.comm.progress = strcmp(c->progress, "thread") ? TAC_PROGRESS_CALLER
+                                                     : TAC_PROGRESS_THREAD;
+    return lc;
+}
+
+/* All ranks of a process read the same images, so they are loaded once. A rank
+ * whose predecessor has failed tries again, to have its own reason. */
+static tac_status share_data(tac__train_program *p, tac_context *ctx,
+                             tac_data *out)
+{
+    tac_data_config dc = TAC_DATA_CONFIG_INIT;
+    tac_status s = TAC_OK;
+
+    dc.dir = p->config->data_dir;
+    pthread_mutex_lock(&p->lock);
+    if (!p->opened) s = tac_data_open(ctx, p->config->data, &dc, &p->data);
+    if (s >= 0) {
+        p->opened = 1;
+        *out = p->data; /* there until all ranks are done */
+    }
+    pthread_mutex_unlock(&p->lock);
+    return s;
+}
+
+tac_status tac__train_rank(tac__rank *rank, const tac_data *data, int *begun)
 {
     tac__run run = {.rank = rank, .config = &rank->config};
-    const tac_status s = train(&run);
+    tac_status s;
 
-    rank->exit_code = exit_code(&run, s);
+    run.data = (tac_data){tac_dataset_retain(data->train),
+                          tac_dataset_retain(data->val),
+                          tac_dataset_retain(data->test)};
+    s = train_run(&run);
+    *begun = run.begin_s > 0;
     close_run(&run);
-    tac__capture_flush(rank->capture);
+    return s;
+}
+
+tac_status tac__train(tac_context *ctx, tac_comm *comm, void *program)
+{
+    tac__train_program *p = program;
+    tac_data data;
+    int begun = 0;
+    tac__rank rank = {.ctx = ctx,
+                      .comm = comm,
+                      .capture = tac__capture_of(ctx),
+                      .options = p->options,
+                      .config = *p->config,
+                      .stop = p->stop,
+                      .catch_signals = p->catch_signals,
+                      .rank = tac_comm_rank(comm),
+                      .world = tac_comm_size(comm)};
+
+    TAC_TRY(tac__place_find(comm, &rank.place));
+    TAC_TRY(tac__agree_verdict(comm, rank.capture, share_data(p, ctx, &data)));
+    const tac_status s = tac__train_rank(&rank, &data, &begun);
+
+    if (begun) atomic_store(&p->begun, 1);
+    return s;
 }

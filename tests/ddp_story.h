@@ -25,12 +25,6 @@ static inline void story_signals(void)
 {
 }
 
-static inline void story_print(const tac_options *o, tac_options_action action)
-{
-    (void)o;
-    (void)action;
-}
-
 /* Splits `text` at spaces. */
 static inline int story_split(char *text, char *argv[STORY_ARGS])
 {
@@ -54,20 +48,21 @@ static inline int story_run(const char *options, const char *more, int stop)
     const tac_options_config oc = {"ddp_train", "", NULL,
                                    tac_train_config_options(), &config};
     tac_options *o = NULL;
-    tac__world w = {.config = &config,
-                    .stop = &stopped,
-                    .catch_signals = story_signals,
-                    .print = story_print,
-                    .parse_error = "options",
-                    .main = tac__train};
+    tac_options_action action;
+    tac__train_program program;
     int code;
 
     snprintf(text, sizeof text, "%s %s", options, more);
     const int argc = story_split(text, argv);
     if (!CHECK_OK(tac_options_create(NULL, &oc, &o))) return -1;
-    w.options = o;
-    w.parsed = tac_options_read_argv(o, argc, argv, &w.action);
-    code = tac__world_threads(&w);
+    tac__train_program_init(&program, o, &config);
+    program.stop = &stopped;
+    program.catch_signals = story_signals;
+    const tac_status read = tac_options_read_argv(o, argc, argv, &action);
+    tac_launch_config lc = tac__train_launch(&config);
+    lc.refused = read;
+    code = tac_launch(&lc, tac__train, &program);
+    tac__train_program_close(&program);
     tac_options_destroy(o);
     return code;
 }

@@ -45,7 +45,8 @@ typedef struct job {
     tac_thread_group *group;
     const tac_options *options;
     const tac_train_config *config;
-    int rank, exit_code;
+    int rank;
+    tac_status status;
     double seconds;
     char text[512];
 } job;
@@ -73,10 +74,10 @@ static void *rank_main(void *arg)
                       .stop = &stop,
                       .catch_signals = none,
                       .capture = &capture,
-                      .local_ranks = RANKS,
-                      .cpus = 1,
+                      .place = {RANKS, 1, RANKS, 0, 1},
                       .rank = j->rank,
                       .world = RANKS};
+    int begun = 0;
     cc.rank = j->rank;
     cc.world = cc.local_ranks = RANKS;
     cc.threads = 1;
@@ -89,11 +90,10 @@ static void *rank_main(void *arg)
     const tac_data data = {open_images(self.ctx, &ends),
                            open_images(self.ctx, &endless),
                            open_images(self.ctx, &endless)};
-    self.shared_data = &data;
     const double from = tac_clock_s();
-    tac__train(&self);
+    j->status = tac__train_rank(&self, &data, &begun);
     j->seconds = tac_clock_s() - from;
-    j->exit_code = self.exit_code;
+    CHECK(begun);
     tac_comm_error(self.comm, j->text, sizeof j->text);
     tac_comm_destroy(self.comm);
     tac_dataset_destroy(data.train);
@@ -124,7 +124,7 @@ static void fails(tac_context *ctx, const char *sync, int64_t worker_size,
     config.sync_every = every;
     CHECK_OK(tac_thread_group_create(RANKS, &group));
     for (int r = 0; r < RANKS; r++) {
-        j[r] = (job){group, options, &config, r, -1, 0, ""};
+        j[r] = (job){group, options, &config, r, TAC_OK, 0, ""};
         CHECK(pthread_create(&thread[r], NULL, rank_main, &j[r]) == 0);
     }
     for (int r = 0; r < RANKS; r++) {
@@ -134,7 +134,7 @@ static void fails(tac_context *ctx, const char *sync, int64_t worker_size,
         CHECK_MSG(strstr(j[r].text, "rank 1 aborted") &&
                       strstr(j[r].text, "the disk has gone"),
                   "%s: rank %d: \"%s\"", sync, r, j[r].text);
-        CHECK_EQ(j[r].exit_code, r == GUILTY ? 2 : 1);
+        CHECK_EQ(j[r].status, r == GUILTY ? TAC_ERR_DATA : TAC_ERR_ABORTED);
     }
     tac_thread_group_destroy(group);
     tac_options_destroy(options);

@@ -1,6 +1,6 @@
 /* How ranks come to be, found out from the environment before MPI_Init. */
-#ifndef TAC_DDP_LAUNCH_H
-#define TAC_DDP_LAUNCH_H
+#ifndef TAC_DDP_LAUNCH_DETECT_H
+#define TAC_DDP_LAUNCH_DETECT_H
 
 #include "tacit/context.h"
 
