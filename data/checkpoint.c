@@ -16,8 +16,6 @@
 #include "checkpoint_impl.h"
 #include "files.h"
 
-#define TEMPORARY ".tmp-"
-
 void tac__step_name(uint64_t step, char out[TAC__STEP_NAME_BYTES])
 {
     snprintf(out, TAC__STEP_NAME_BYTES, "step-%08" PRIu64, step);
@@ -41,7 +39,7 @@ static char *temporary_folder(const char *root, uint64_t step)
     char name[TAC__STEP_NAME_BYTES], hidden[TAC__STEP_NAME_BYTES + 8];
 
     tac__step_name(step, name);
-    snprintf(hidden, sizeof hidden, TEMPORARY "%s", name);
+    snprintf(hidden, sizeof hidden, TAC__TEMPORARY "%s", name);
     return tac__files_join(root, hidden);
 }
 
@@ -77,7 +75,8 @@ static tac_status remove_leftover(tac_context *ctx, const char *root,
     char *path;
     tac_status s = TAC_OK;
 
-    if (strncmp(name, TEMPORARY, strlen(TEMPORARY)) != 0) return TAC_OK;
+    if (strncmp(name, TAC__TEMPORARY, strlen(TAC__TEMPORARY)) != 0)
+        return TAC_OK;
     path = tac__files_join(root, name);
     if (!path) return no_memory(ctx);
     if (tac__files_remove_tree(path) != 0)
@@ -207,7 +206,7 @@ tac_status tac__checkpoint_publish_some(tac_context *ctx, const char *root,
     tac__step_name(step, p.name);
     p.temporary = temporary_folder(root, step);
     p.final = tac__files_join(root, p.name);
-    p.new_latest = tac__files_join(root, TEMPORARY "latest");
+    p.new_latest = tac__files_join(root, TAC__TEMPORARY "latest");
     p.latest = tac__files_join(root, "latest");
     if (!p.temporary || !p.final || !p.new_latest || !p.latest)
         s = no_memory(ctx);
@@ -223,6 +222,29 @@ tac_status tac_checkpoint_publish(tac_context *ctx, const char *root,
                                   uint64_t step)
 {
     return tac__checkpoint_publish_some(ctx, root, step, PUBLISH_STEPS);
+}
+
+/* ---- other pointers ------------------------------------------------------ */
+
+tac_status tac__checkpoint_point(tac_context *ctx, const char *root,
+                                 const char *pointer, uint64_t step)
+{
+    char name[TAC__STEP_NAME_BYTES], text[TAC__STEP_NAME_BYTES + 2], hidden[32];
+    tac_status s = TAC_OK;
+
+    tac__step_name(step, name);
+    snprintf(hidden, sizeof hidden, TAC__TEMPORARY "%.20s", pointer);
+    const int n = snprintf(text, sizeof text, "%s\n", name);
+    char *from = tac__files_join(root, hidden);
+    char *to = tac__files_join(root, pointer);
+    if (!from || !to)
+        s = no_memory(ctx);
+    else if (tac__files_write(from, text, (size_t)n) != 0 ||
+             rename(from, to) != 0 || tac__files_sync_dir(root) != 0)
+        s = io_error(ctx, "write", to);
+    free(from);
+    free(to);
+    return s;
 }
 
 char *tac_checkpoint_path(const char *checkpoint, const char *file)

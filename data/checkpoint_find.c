@@ -105,13 +105,12 @@ static int is_valid(trial *t, const char *folder)
 
 /* ---- candidates ---------------------------------------------------------- */
 
-/* The folder that `latest` names; NULL: none. Only a step's name is taken: a
- * path could lead anywhere. */
-static char *latest_of(const char *root)
+/* Only a step's name is taken: a path could lead anywhere. */
+int tac__checkpoint_pointer(const char *root, const char *pointer,
+                            uint64_t *step)
 {
-    char *path = tac__files_join(root, "latest"), text[64] = "";
+    char *path = tac__files_join(root, pointer), text[64] = "";
     const int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-    uint64_t step;
     ssize_t n = -1;
 
     free(path);
@@ -119,9 +118,20 @@ static char *latest_of(const char *root)
         n = read(fd, text, sizeof text - 1);
         close(fd);
     }
-    if (n <= 0) return NULL;
+    if (n <= 0) return 0;
     text[strcspn(text, "\r\n")] = '\0';
-    return tac__step_parse(text, &step) ? tac__files_join(root, text) : NULL;
+    return tac__step_parse(text, step);
+}
+
+/* The folder that `latest` names; NULL: none. */
+static char *latest_of(const char *root)
+{
+    char name[TAC__STEP_NAME_BYTES];
+    uint64_t step;
+
+    if (!tac__checkpoint_pointer(root, "latest", &step)) return NULL;
+    tac__step_name(step, name);
+    return tac__files_join(root, name);
 }
 
 /* Steps of a folder, highest first. */
@@ -132,7 +142,7 @@ static int falling(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-static uint64_t *list_steps(const char *root, size_t *count)
+uint64_t *tac__checkpoint_steps(const char *root, size_t *count)
 {
     DIR *d = opendir(root);
     uint64_t *steps = NULL, step;
@@ -156,7 +166,7 @@ static uint64_t *list_steps(const char *root, size_t *count)
 static char *highest_valid(trial *t, const char *root)
 {
     size_t n = 0;
-    uint64_t *steps = list_steps(root, &n);
+    uint64_t *steps = tac__checkpoint_steps(root, &n);
     char *found = NULL;
 
     for (size_t i = 0; i < n && !found; i++) {
@@ -176,7 +186,7 @@ int tac_checkpoint_exists(const char *root)
 {
     size_t n = 0;
 
-    free(list_steps(root, &n));
+    free(tac__checkpoint_steps(root, &n));
     return n > 0 || (access(root, R_OK | X_OK) != 0 && errno == EACCES);
 }
 

@@ -13,6 +13,15 @@
 
 enum { FORMAT = 1, MAX_BYTES = 1 << 20 };
 
+static void write_metrics(const tac_checkpoint_info *info, tac_json *j)
+{
+    if (info->n_metrics == 0) return;
+    tac_json_begin_object(j, "metrics");
+    for (size_t i = 0; i < info->n_metrics; i++)
+        tac_json_f64(j, info->metrics[i].name, info->metrics[i].value);
+    tac_json_end_object(j);
+}
+
 tac_status tac_checkpoint_write_info(tac_context *ctx, const char *path,
                                      const tac_checkpoint_info *info)
 {
@@ -29,6 +38,7 @@ tac_status tac_checkpoint_write_info(tac_context *ctx, const char *path,
         tac_json_i64(j, "world", info->world);
         if (info->files > 0) tac_json_i64(j, "files", info->files);
         tac_json_str(j, "program", info->program);
+        write_metrics(info, j);
         tac_json_end_object(j);
         text = tac_json_text(j, &bytes);
     }
@@ -81,7 +91,31 @@ static tac_status get_program(tac_context *ctx, const char *path,
     return TAC_OK;
 }
 
-static tac_status get_all(tac_context *ctx, const char *path, const json_t *j,
+/* A number that was not finite was written as null, and is no metric. */
+static tac_status get_metrics(tac_context *ctx, const char *path, json_t *j,
+                              tac_checkpoint_info *out)
+{
+    json_t *all = json_object_get(j, "metrics"), *value;
+    const char *name;
+
+    if (all && !json_is_object(all))
+        return bad(ctx, path, "has \"metrics\" that are no object");
+    json_object_foreach(all, name, value)
+    {
+        tac_checkpoint_metric *m = &out->metrics[out->n_metrics];
+
+        if (json_is_null(value)) continue;
+        if (!json_is_number(value) || strlen(name) >= sizeof m->name ||
+            out->n_metrics == TAC_CHECKPOINT_METRICS)
+            return bad(ctx, path, "has a metric that is not what it must be");
+        strcpy(m->name, name);
+        m->value = json_number_value(value);
+        out->n_metrics++;
+    }
+    return TAC_OK;
+}
+
+static tac_status get_all(tac_context *ctx, const char *path, json_t *j,
                           tac_checkpoint_info *out)
 {
     json_int_t format = 0, step = 0, attempts = 0, world = 0, files = 0;
@@ -98,6 +132,7 @@ static tac_status get_all(tac_context *ctx, const char *path, const json_t *j,
     if (json_object_get(j, "files"))
         TAC_TRY(get_number(ctx, path, j, "files", 0, INT32_MAX, &files));
     TAC_TRY(get_program(ctx, path, j, out));
+    TAC_TRY(get_metrics(ctx, path, j, out));
     out->format = (int)format;
     out->step = (uint64_t)step;
     out->attempts = (uint64_t)attempts;

@@ -49,7 +49,12 @@ static tac_status write_values(const char *root, uint64_t step,
 
 static tac_status fill(const char *root, uint64_t step, float value)
 {
-    const tac_checkpoint_info info = {1, step, step, 1, "tacit test", 2};
+    const tac_checkpoint_info info = {.format = 1,
+                                      .step = step,
+                                      .attempts = step,
+                                      .world = 1,
+                                      .program = "tacit test",
+                                      .files = 2};
     char *path = tac_checkpoint_tmp_path(root, step, "checkpoint.json");
     tac_status s = tac_checkpoint_begin(ctx, root, step);
 
@@ -236,7 +241,11 @@ static void fill_disk(const char *root)
 /* Not even `latest` can be written. */
 static void check_no_room_at_all(const char *root)
 {
-    const tac_checkpoint_info info = {1, 2, 2, 1, "tacit test", 0};
+    const tac_checkpoint_info info = {.format = 1,
+                                      .step = 2,
+                                      .attempts = 2,
+                                      .world = 1,
+                                      .program = "tacit test"};
     uint64_t step = 0;
     char *path = tac_checkpoint_tmp_path(root, 3, "checkpoint.json");
 

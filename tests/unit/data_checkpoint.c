@@ -3,6 +3,7 @@
  * (Crashes: battery/data_crash.c.) */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sys/stat.h>
 
 #include "data_files.h"
@@ -45,7 +46,12 @@ static const char *in_root(char path[256], const char *name)
 
 static tac_checkpoint_info info_of(uint64_t step)
 {
-    return (tac_checkpoint_info){1, step, step + 1, 2, "tacit test", 1};
+    return (tac_checkpoint_info){.format = 1,
+                                 .step = step,
+                                 .attempts = step + 1,
+                                 .world = 2,
+                                 .program = "tacit test",
+                                 .files = 1};
 }
 
 /* Files of a checkpoint whose one weight is `value`. */
@@ -250,8 +256,16 @@ Test(data_checkpoint, folders_that_cant_be_made)
 Test(data_checkpoint, info)
 {
     char path[128];
-    const tac_checkpoint_info in = {1, 5, UINT64_C(1) << 40, 8, "tacit \"x\"",
-                                    10};
+    const tac_checkpoint_info in = {
+        .format = 1,
+        .step = 5,
+        .attempts = UINT64_C(1) << 40,
+        .world = 8,
+        .program = "tacit \"x\"",
+        .files = 10,
+        .n_metrics = 2,
+        .metrics = {{"loss", 0.1}, {"accuracy", 1}},
+    };
     tac_checkpoint_info out = {0};
     data_path(path, dir, "checkpoint.json");
     cr_expect_eq(tac_checkpoint_write_info(ctx, path, &in), TAC_OK);
@@ -260,6 +274,10 @@ Test(data_checkpoint, info)
               out.attempts == UINT64_C(1) << 40 && out.world == 8 &&
               out.files == 10);
     cr_expect_str_eq(out.program, in.program);
+    cr_expect_eq(out.n_metrics, 2);
+    cr_expect_eq(tac_checkpoint_metric_of(&out, "loss"), 0.1);
+    cr_expect_eq(tac_checkpoint_metric_of(&out, "accuracy"), 1);
+    cr_expect(isnan(tac_checkpoint_metric_of(&out, "f1")));
     cr_expect_eq(tac_checkpoint_read_info(ctx, "/no/such", &out), TAC_ERR_IO);
     cr_expect(data_message_has(ctx, "/no/such"));
     cr_expect_eq(tac_checkpoint_read_info(ctx, dir, &out), TAC_ERR_DATA);

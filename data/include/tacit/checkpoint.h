@@ -7,6 +7,7 @@
  *       state.safetensors           what all ranks have in common
  *       rank-00000.safetensors ...  what each rank has for itself
  *   <root>/latest                   text: "step-00000500"
+ *   <root>/best                     likewise, if any was evaluated
  *
  * Publishing: files are written into "<root>/.tmp-step-00000500" and fsynced,
  * the folder is fsynced, renamed, its parent fsynced, and `latest` is replaced
@@ -55,6 +56,13 @@ TAC_API int tac_checkpoint_exists(const char *root);
 /* "<checkpoint>/<file>", malloc'd. */
 TAC_API char *tac_checkpoint_path(const char *checkpoint, const char *file);
 
+/* What an evaluation of this very step came to. */
+typedef struct tac_checkpoint_metric {
+    char name[48]; /* "loss", "accuracy" */
+    double value;
+} tac_checkpoint_metric;
+enum { TAC_CHECKPOINT_METRICS = 16 };
+
 /* checkpoint.json, rank 0 writes it, all read it. */
 typedef struct tac_checkpoint_info {
     int format;              /* 1 */
@@ -62,12 +70,38 @@ typedef struct tac_checkpoint_info {
     int world;
     char program[64]; /* "tacit 0.1.0" */
     int files;        /* .safetensors files in the folder; 0: it isn't told */
+    size_t n_metrics; /* 0: it was not evaluated */
+    tac_checkpoint_metric metrics[TAC_CHECKPOINT_METRICS];
 } tac_checkpoint_info;
 TAC_API tac_status tac_checkpoint_write_info(tac_context *ctx, const char *path,
                                              const tac_checkpoint_info *info);
 /* Errors: IO; DATA, naming the file and the key. */
 TAC_API tac_status tac_checkpoint_read_info(tac_context *ctx, const char *path,
                                             tac_checkpoint_info *out);
+/* The value of a metric; NaN: there is none such. */
+TAC_API double tac_checkpoint_metric_of(const tac_checkpoint_info *info,
+                                        const char *metric);
+
+/* ---- the best, and old ones ----------------------------------------------
+ * Rank 0 alone, after publish. Both go by what is in the folder, so that a kill
+ * at any moment does no harm. */
+
+/* 1 for "loss" and names that end so; else more is better. */
+TAC_API int tac_checkpoint_is_lower_better(const char *metric);
+/* The checkpoint whose evaluation was best by this metric, malloc'd; of equals
+ * that of the lowest step. *out NULL: none was evaluated. Errors: NOMEM. */
+TAC_API tac_status tac_checkpoint_find_best(tac_context *ctx, const char *root,
+                                            const char *metric, char **out);
+/* Lets <root>/best name it, atomically; leaves it as it is if there is none.
+ * Errors: IO, NOMEM. */
+TAC_API tac_status tac_checkpoint_mark_best(tac_context *ctx, const char *root,
+                                            const char *metric);
+/* Removes the oldest until `keep` are left (0: all are kept), never those that
+ * `latest` and `best` name: with keep 1 there may be two. Steps beyond the
+ * latest, left by a run that was resumed from before them, count as the
+ * oldest. What can't be removed stays, with a warning. Errors: NOMEM. */
+TAC_API tac_status tac_checkpoint_rotate(tac_context *ctx, const char *root,
+                                         size_t keep);
 
 TAC_END_DECLS
 
