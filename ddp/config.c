@@ -284,6 +284,17 @@ static const tac_option table[] = {
      "when to save a checkpoint into the run folder: each epoch, each N steps, "
      "or 0 for never",
      AT(save_every), 0, 0, "epoch|N", NULL},
+    {"save-total-limit", TAC_OPT_INT, "0", "checkpoints",
+     "keep so many: the oldest go first, the latest and the best never; 0: all",
+     AT(save_total_limit), 0, 1e9, NULL, NULL},
+    {"best-metric", TAC_OPT_STR, "loss", NULL,
+     "which checkpoint is the best: of those that were evaluated, by loss or "
+     "accuracy on the validation images",
+     AT(best_metric), 0, 0, "loss|accuracy", NULL},
+    {"load-best", TAC_OPT_BOOL, "false", NULL,
+     "end with the parameters of the best checkpoint instead of the last "
+     "step's",
+     AT(load_best), 0, 0, NULL, NULL},
     {"resume", TAC_OPT_STR, NULL, NULL,
      "go on from a checkpoint; auto: from the run folder's latest, or from the "
      "start if there is none",

@@ -39,6 +39,48 @@ static tac_status check_saving(tac_context *ctx, const tac_train_config *c)
     return TAC_OK;
 }
 
+static int is_off(const char *every)
+{
+    return !strcmp(every, "0");
+}
+
+/* Is there an evaluation at each checkpoint? */
+static int evaluates_all_saved(const tac_train_config *c)
+{
+    const int by_epoch = !strcmp(c->save_every, "epoch");
+
+    if (is_off(c->eval_every)) return 0;
+    if (by_epoch || !strcmp(c->eval_every, "epoch"))
+        return !strcmp(c->save_every, c->eval_every);
+    return strtoll(c->save_every, NULL, 10) %
+               strtoll(c->eval_every, NULL, 10) ==
+           0;
+}
+
+static tac_status check_best(tac_context *ctx, const tac_train_config *c)
+{
+    if (is_off(c->save_every) && c->save_total_limit > 0)
+        return tac_fail(ctx, TAC_ERR_CONFIG,
+                        "--save-total-limit %lld needs checkpoints: give "
+                        "--save-every too, or leave it out",
+                        (long long)c->save_total_limit);
+    if (!c->load_best) return TAC_OK;
+    if (is_off(c->save_every))
+        return tac_fail(ctx, TAC_ERR_CONFIG,
+                        "--load-best needs checkpoints: give --save-every too, "
+                        "or leave it out");
+    if (!strcmp(c->sync, "none"))
+        return tac_fail(ctx, TAC_ERR_CONFIG,
+                        "--load-best needs one model of all ranks: leave it "
+                        "out, or --sync none");
+    if (evaluates_all_saved(c)) return TAC_OK;
+    return tac_fail(ctx, TAC_ERR_CONFIG,
+                    "--load-best chooses among checkpoints that were "
+                    "evaluated, but --save-every %s saves where --eval-every "
+                    "%s does not evaluate: give both the same",
+                    c->save_every, c->eval_every);
+}
+
 static tac_status resolve_batch(tac_context *ctx, tac_train_config *c,
                                 int world)
 {
@@ -108,6 +150,7 @@ tac_status tac_train_config_resolve(tac_context *ctx, tac_train_config *c,
     TAC_TRY(check_skipping(ctx, c));
     TAC_TRY(check_every(ctx, "eval-every", c->eval_every));
     TAC_TRY(check_saving(ctx, c));
+    TAC_TRY(check_best(ctx, c));
     TAC_TRY(check_compress(ctx, c));
     TAC_TRY(tac_shards_check(ctx, c->shards));
     if (c->steps == 0 && c->epochs <= 0)

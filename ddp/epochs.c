@@ -29,6 +29,7 @@ tac_status tac__run_validate(tac__run *run)
 
     TAC_TRY(tac__run_evaluate(run, &run->val, &m));
     run->last_eval = m;
+    run->evaluated_step = run->step;
     run->exchanged_s = tac_clock_s();
     tac__report_eval(run, &m);
     tac__target_check(run);

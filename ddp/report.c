@@ -152,6 +152,18 @@ void tac__report_saved(tac__run *run, double seconds)
     fflush(stdout);
 }
 
+void tac__report_best(tac__run *run, const char *checkpoint)
+{
+    const tac_metrics *m = &run->last_eval;
+
+    if (!tac__report_speaks(run)) return;
+    tac__progress_clear(&run->progress);
+    printf("loaded the best checkpoint, %s: eval loss %.4f, accuracy %.2f %%\n",
+           checkpoint, mean(m->loss_sum, m->count),
+           100 * mean(m->correct, m->count));
+    fflush(stdout);
+}
+
 /* A run that a signal ended and that can go on. */
 static void print_how_to_resume(const tac__run *run)
 {

@@ -9,7 +9,7 @@
 
 #include "tacit/safetensors.h"
 
-static tac_status no_memory(tac__run *run)
+static tac_status no_memory(const tac__run *run)
 {
     return tac_fail(run->rank->ctx, TAC_ERR_NOMEM, "no memory for a path");
 }
@@ -60,7 +60,7 @@ static tac_status share(tac__run *run, char text[PATH_MAX])
 /* ---- does it fit ----------------------------------------------------------
  */
 
-static tac_status open_file(tac__run *run, const char *name,
+tac_status tac__resume_open(const tac__run *run, const char *name,
                             tac_safetensors **out)
 {
     char *path = tac_checkpoint_path(run->resumed_from, name);
@@ -76,8 +76,10 @@ static tac_status check_config(tac__run *run)
     tac_safetensors *f = NULL;
     tac_status s;
 
-    TAC_TRY(open_file(run, "state.safetensors", &f));
+    TAC_TRY(tac__resume_open(run, "state.safetensors", &f));
     s = tac__resume_config(run, f);
+    if (s >= 0) s = tac__resume_world(run);
+    if (s >= 0) s = tac__resume_batch(run, f);
     tac_safetensors_close(f);
     return s;
 }
@@ -93,12 +95,8 @@ static tac_status read_info(tac__run *run)
     TAC_TRY(s);
     run->resumed_attempts = info.attempts;
     run->resumed_applied = info.step;
-    if (info.world == run->rank->world) return check_config(run);
-    return tac_fail(run->rank->ctx, TAC_ERR_CONFIG,
-                    "%s was saved by %d ranks, and there are %d now: start %d "
-                    "ranks (going on with another number is not supported yet)",
-                    run->resumed_from, info.world, run->rank->world,
-                    info.world);
+    run->resumed_world = info.world;
+    return check_config(run);
 }
 
 tac_status tac__resume_find(tac__run *run)
@@ -120,7 +118,7 @@ tac_status tac__resume_find(tac__run *run)
 static tac_status check(const tac__run *run, const tac_safetensors *f,
                         const char *name, tac__file file, uint64_t *id)
 {
-    const int rank = file == TAC__FILE_RANK ? run->rank->rank : -1;
+    const int rank = file == TAC__FILE_RANK ? tac__resume_rank(run) : -1;
 
     TAC_TRY(tac__resume_mark(run, f, name, rank, id));
     if (file == TAC__FILE_STATE) TAC_TRY(tac__resume_data(run, f));
@@ -140,8 +138,8 @@ static tac_status load(tac__run *run, tac__saved *saved, tac__file file)
     tac_status s;
 
     saved->file = file;
-    tac__saved_name(file, run->rank->rank, name);
-    TAC_TRY(open_file(run, name, &f));
+    tac__saved_name(file, tac__resume_rank(run), name);
+    TAC_TRY(tac__resume_open(run, name, &f));
     s = check(run, f, name, file, &saved->id);
     if (s >= 0 && is_loaded(run, file))
         s = tac_safetensors_load(f, tac__saved_walk, saved, 0);
@@ -157,5 +155,6 @@ tac_status tac__resume_load(tac__run *run)
     TAC_TRY(load(run, &saved, TAC__FILE_STATE));
     TAC_TRY(load(run, &saved, TAC__FILE_MODEL));
     TAC_TRY(load(run, &saved, TAC__FILE_RANK));
+    TAC_TRY(tac__resume_totals(run, &saved.totals));
     return tac__saved_give(&saved);
 }

@@ -124,10 +124,10 @@ static tac_status expect_all(const tac__run *run, const tac_safetensors *f,
 static uint64_t position_after(const tac__run *run, uint64_t in_epoch)
 {
     const tac_train_config *c = run->config;
-    const uint64_t world = (uint64_t)run->rank->world;
-    const uint64_t end = tac_sampler_length(run->train.sampler) * world;
-    const uint64_t p =
-        in_epoch * (uint64_t)c->batch * (uint64_t)c->accumulate * world;
+    const uint64_t world = (uint64_t)run->resumed_world;
+    const uint64_t n = tac_dataset_get_info(run->data.train).count;
+    const uint64_t end = (n + world - 1) / world * world;
+    const uint64_t p = in_epoch * (uint64_t)c->global_batch;
 
     return p < end ? p : end;
 }

@@ -5,6 +5,7 @@
 
 #include "memory.h"
 #include "progress.h"
+#include "tacit/checkpoint.h"
 #include "tacit/replica.h"
 #include "tacit/summary.h"
 #include "rank.h"
@@ -54,12 +55,17 @@ typedef struct tac__run {
     tac__progress progress;
     tac_summary summary;
     tac_memory_row memory_rows[TAC__MEMORY_KINDS];
-    tac_memory_summary memory; /* of them */
-    int saving;                /* --save-every is on */
-    char *save_root;           /* folder of checkpoints; NULL: not saving */
+    tac_memory_summary memory;        /* of them */
+    int saving;                       /* --save-every is on */
+    uint64_t evaluated_step;          /* that last_eval is of; 0: none */
+    const tac_checkpoint_metric *own; /* of compute_metrics, then */
+    size_t n_own;
+    int own_metrics;     /* the trainer has compute_metrics */
+    char *save_root;     /* folder of checkpoints; NULL: not saving */
     uint64_t saved_step; /* of the last checkpoint, or that resumed from */
     char *resumed_from;  /* a checkpoint; NULL: from the start */
     uint64_t resumed_attempts, resumed_applied; /* of that checkpoint */
+    int resumed_world;                          /* ranks that saved it */
     int resuming;       /* loaded, and no step made since */
     tac__totals before; /* of the processes before this one */
     double before_s;    /* their time in training */
@@ -90,6 +96,8 @@ void tac__report_interval(tac__run *run, const tac_metrics *m);
 void tac__report_eval(tac__run *run, const tac_metrics *m);
 /* A checkpoint was saved, which took so long. */
 void tac__report_saved(tac__run *run, double seconds);
+/* The parameters are those of the best checkpoint now. */
+void tac__report_best(tac__run *run, const char *checkpoint);
 void tac__report_result(tac__run *run);
 void tac__report_files(tac__run *run);
 

@@ -13,7 +13,7 @@
 #include "tacit/clock.h"
 #include "tacit/safetensors.h"
 
-static tac_status agree(tac__run *run, tac_status mine)
+tac_status tac__save_agree(tac__run *run, tac_status mine)
 {
     tac__capture *c = run->rank->capture;
     const int armed = c->armed;
@@ -67,6 +67,7 @@ tac_status tac__save_open(tac__run *run)
                 "%s has checkpoints of an earlier run, which this one will not "
                 "continue (--resume auto does)",
                 run->save_root);
+    TAC_TRY(tac__best_check(run));
     return try_settings(run);
 }
 
@@ -128,6 +129,7 @@ static tac_status write_info(tac__run *run)
     tac_status s = path ? TAC_OK : no_memory(run);
 
     snprintf(info.program, sizeof info.program, "tacit %s", TAC_VERSION_STRING);
+    tac__best_tell(run, &info);
     if (s >= 0) s = tac_checkpoint_write_info(run->rank->ctx, path, &info);
     free(path);
     return s;
@@ -156,16 +158,18 @@ static tac_status begin(tac__run *run, tac__saved *saved)
 static tac_status publish(tac__run *run)
 {
     if (run->rank->rank != 0) return TAC_OK;
-    return tac_checkpoint_publish(run->rank->ctx, run->save_root, run->step);
+    TAC_TRY(tac_checkpoint_publish(run->rank->ctx, run->save_root, run->step));
+    return tac__best_publish(run);
 }
 
 static tac_status save(tac__run *run, tac__saved *saved)
 {
-    TAC_TRY(agree(run, begin(run, saved)));
-    TAC_TRY(agree(run, tac__save_id(run, &saved->id)));
-    if (tac__saved_is_apart(run)) TAC_TRY(agree(run, tac__save_mean(saved)));
-    TAC_TRY(agree(run, write_files(run, saved)));
-    return agree(run, publish(run));
+    TAC_TRY(tac__save_agree(run, begin(run, saved)));
+    TAC_TRY(tac__save_agree(run, tac__save_id(run, &saved->id)));
+    if (tac__saved_is_apart(run))
+        TAC_TRY(tac__save_agree(run, tac__save_mean(saved)));
+    TAC_TRY(tac__save_agree(run, write_files(run, saved)));
+    return tac__save_agree(run, publish(run));
 }
 
 tac_status tac__save(tac__run *run)

@@ -32,6 +32,22 @@ int tac__save_due(const tac__run *run);
  * what was saved before is still there. */
 tac_status tac__save(tac__run *run);
 
+/* Collective: all ranks get the verdict, as tac__agree_verdict. */
+tac_status tac__save_agree(tac__run *run, tac_status mine);
+
+/* ---- save_best.c ----------------------------------------------------------
+ */
+
+/* Is --best-metric one that there will be? */
+tac_status tac__best_check(const tac__run *run);
+/* What was evaluated at the present step, into what is written. */
+void tac__best_tell(const tac__run *run, tac_checkpoint_info *info);
+/* On rank 0, after publishing: `best`, and old checkpoints go. */
+tac_status tac__best_publish(const tac__run *run);
+/* Collective, after training, with --load-best: the best checkpoint's
+ * parameters, and last_eval is of them. */
+tac_status tac__best_load(tac__run *run);
+
 /* ---- resume.c -------------------------------------------------------------
  */
 
@@ -41,17 +57,34 @@ tac_status tac__resume_find(tac__run *run);
 /* Reads everything; local. After tac_replica_connect. */
 tac_status tac__resume_load(tac__run *run);
 
+/* A file of the checkpoint that is resumed from. */
+struct tac_safetensors;
+tac_status tac__resume_open(const tac__run *run, const char *name,
+                            struct tac_safetensors **out);
+
+/* ---- resume_world.c -------------------------------------------------------
+ */
+
+/* May as many ranks as there are now go on with what others have saved? */
+tac_status tac__resume_world(const tac__run *run);
+/* The rank whose file this rank goes on from. */
+int tac__resume_rank(const tac__run *run);
+/* What ranks that are no more have sent is added to those that are left. */
+tac_status tac__resume_totals(tac__run *run, tac__totals *totals);
+
 /* ---- save_config.c --------------------------------------------------------
  */
 
 /* Settings that a run can't change on its way, as metadata of a file; and are
  * those of the file this run's? */
 struct tac_safetensors_writer;
-struct tac_safetensors;
 tac_status tac__save_config(const tac__run *run,
                             struct tac_safetensors_writer *w);
 tac_status tac__resume_config(const tac__run *run,
                               const struct tac_safetensors *f);
+/* Has a step as many samples as before? */
+tac_status tac__resume_batch(const tac__run *run,
+                             const struct tac_safetensors *f);
 /* Has the data that was opened as many samples, and has what options leave open
  * come to the same? */
 tac_status tac__resume_data(const tac__run *run,
@@ -95,6 +128,8 @@ typedef struct tac__saved {
 int tac__saved_is_apart(const tac__run *run);
 /* A tac_state_walk_fn: what is in saved->file. */
 tac_status tac__saved_walk(void *saved, const tac_state_visitor *v);
+/* A tac_state_walk_fn of a tac__totals. */
+tac_status tac__saved_walk_totals(void *totals, const tac_state_visitor *v);
 tac__saved tac__saved_take(tac__run *run);
 tac_status tac__saved_give(const tac__saved *saved);
 

@@ -23,8 +23,6 @@ static const struct kept {
     {"shards", ALWAYS},
     {"dropout", ALWAYS},
     {"seed", ALWAYS},
-    {"batch", ALWAYS},
-    {"accumulate", ALWAYS},
     {"optimizer", ALWAYS},
     {"precision", ALWAYS},
     {"rounding", ALWAYS},
@@ -139,6 +137,15 @@ static tac_status save_derived(const tac__run *run, tac_safetensors_writer *w)
     return TAC_OK;
 }
 
+/* Batches may be dealt otherwise, as long as a step has the same samples. */
+static tac_status save_batch(const tac__run *run, tac_safetensors_writer *w)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRId64, run->config->global_batch);
+    return tac_safetensors_set_metadata(w, "config.global-batch", text);
+}
+
 tac_status tac__save_config(const tac__run *run, tac_safetensors_writer *w)
 {
     char key[64], value[VALUE_BYTES], count[32];
@@ -150,6 +157,7 @@ tac_status tac__save_config(const tac__run *run, tac_safetensors_writer *w)
         TAC_TRY(tac_safetensors_set_metadata(w, key, value));
     }
     TAC_TRY(save_derived(run, w));
+    TAC_TRY(save_batch(run, w));
     count_text(run, count);
     return tac_safetensors_set_metadata(w, "data.samples", count);
 }
@@ -195,6 +203,48 @@ static tac_status compare(const tac__run *run, const tac_safetensors *f,
                         run->resumed_from, option);
     return same(option, saved, mine) ? TAC_OK
                                      : differ(run, option, mine, saved);
+}
+
+static long long number_of(const tac_safetensors *f, const char *key)
+{
+    const char *text = tac_safetensors_metadata(f, key);
+    const long long n = text ? strtoll(text, NULL, 10) : 0;
+
+    return n > 0 && n < INT32_MAX ? n : 0;
+}
+
+/* Files of before this was kept have its factors. */
+static long long saved_batch(const tac__run *run, const tac_safetensors *f)
+{
+    const long long whole = number_of(f, "config.global-batch");
+
+    if (whole > 0) return whole;
+    return number_of(f, "config.batch") * number_of(f, "config.accumulate") *
+           run->resumed_world;
+}
+
+/* In a step the same samples; how ranks and micro-steps share them is free. */
+tac_status tac__resume_batch(const tac__run *run, const tac_safetensors *f)
+{
+    const tac_train_config *c = run->config;
+    const long long saved = saved_batch(run, f), mine = c->global_batch;
+    const long long shares = (long long)run->rank->world * c->accumulate;
+    char hint[128];
+
+    if (saved == mine) return TAC_OK;
+    if (saved > 0 && saved % shares == 0)
+        snprintf(hint, sizeof hint, "give --batch %lld", saved / shares);
+    else
+        snprintf(hint, sizeof hint,
+                 "use a number of ranks and an --accumulate whose product "
+                 "divides it, and --global-batch %lld",
+                 saved);
+    return tac_fail(run->rank->ctx, TAC_ERR_CONFIG,
+                    "a step has %lld samples (%d ranks x --batch %lld x "
+                    "--accumulate %lld), but %s was saved with %lld: %s, or "
+                    "start anew without --resume",
+                    mine, run->rank->world, (long long)c->batch,
+                    (long long)c->accumulate, run->resumed_from, saved, hint);
 }
 
 tac_status tac__resume_config(const tac__run *run, const tac_safetensors *f)

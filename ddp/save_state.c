@@ -97,9 +97,9 @@ static tac_status walk_run(void *saved, const tac_state_visitor *v)
     return tac_state_walk(v, "run.", show_run, saved);
 }
 
-static tac_status walk_totals(void *saved, const tac_state_visitor *v)
+tac_status tac__saved_walk_totals(void *totals, const tac_state_visitor *v)
 {
-    tac__totals *t = &((tac__saved *)saved)->totals;
+    tac__totals *t = totals;
 
     TAC_TRY(tac_state_visit_u64(v, "comm.bytes_logical", &t->bytes_logical));
     TAC_TRY(tac_state_visit_u64(v, "comm.bytes_wire", &t->bytes_wire));
@@ -110,6 +110,11 @@ static tac_status walk_totals(void *saved, const tac_state_visitor *v)
     TAC_TRY(
         tac_state_visit_u64(v, "comm.bytes_sync_wire", &t->bytes_sync_wire));
     return tac_state_visit_f64(v, "cpu_s", &t->cpu_s);
+}
+
+static tac_status walk_totals(void *saved, const tac_state_visitor *v)
+{
+    return tac__saved_walk_totals(&((tac__saved *)saved)->totals, v);
 }
 
 static tac_status show_codec(void *codec, const tac_state_visitor *v)

@@ -170,6 +170,7 @@ static tac_status end_training(tac__run *run)
 {
     if (run->stopped && run->saving) return TAC_OK;
     TAC_TRY(finish_early(run));
+    TAC_TRY(tac__best_load(run));
     if (!strcmp(run->config->sync, "none")) return TAC_OK;
     TAC_TRY(tac_replica_verify_equal(run->replica));
     run->verified = 1;

@@ -226,7 +226,7 @@ static void test_refused(void)
     refused(options, "No valid checkpoint found in output directory");
 #define FROM "--resume %s/checkpoints/step-00000005 "
     snprintf(options, sizeof options, FROM "--batch 4", whole);
-    refused(options, "--batch is 4, but");
+    refused(options, "a step has 8 samples");
     refused(options, "give --batch 8");
     snprintf(options, sizeof options, FROM "--model mlp:17", whole);
     refused(options, "was saved with mlp:16");
@@ -241,7 +241,8 @@ static void test_refused(void)
     snprintf(options, sizeof options, FROM "--data synth:300", whole);
     refused(options, "--data is synth:300");
     snprintf(options, sizeof options, FROM "--ranks 3", whole);
-    refused(options, "was saved by 2 ranks, and there are 3 now");
+    refused(options, "a step has 24 samples (3 ranks x --batch 8");
+    refused(options, "whose product divides it");
     snprintf(options, sizeof options, FROM "--sync none", whole);
     refused(options, "--sync is none, but");
     refused(options, "was saved with grad: give --sync grad");

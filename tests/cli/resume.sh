@@ -123,8 +123,8 @@ want 2 "Can't find a valid checkpoint at $out/nowhere" $plain --resume "$out/now
 mkdir "$out/empty"
 want 2 "No valid checkpoint found in output directory $out/empty" $plain --resume "$out/empty"
 want 0 "step 40, epoch" $run --run-dir "$out/again" --resume "$out/again/checkpoints/step-00000040" --dry-run
-want 2 "give --batch 8" $plain --batch 4 --resume "$out/whole"
-want 2 "start 2 ranks" $plain --ranks 4 --resume "$out/whole"
+want 2 "was saved with 16: give --batch 8" $plain --batch 4 --resume "$out/whole"
+want 2 "give --batch 4" $plain --ranks 4 --resume "$out/whole"
 # A new run in an old folder is warned of what it will not continue.
 want 0 "has checkpoints of an earlier run" $run --steps 1 --epochs 0 --run-dir "$out/kill"
 # The latest is damaged: the one before it is taken, aloud.

@@ -103,12 +103,16 @@ typedef struct tac_train_config {
     uint64_t memory_limit;  /* bytes of the ranks of a host; 0: what it has */
 
     /* What is written. */
-    const char *run_dir;    /* NULL: nothing is kept */
-    const char *save_every; /* checkpoints: "epoch" or a number of steps, "0":
-                               never */
-    const char *resume;     /* "auto" or a folder; NULL: from the start */
-    const char *trace;      /* Chrome trace of all ranks; NULL: none */
-    const char *record;     /* gradient-ready times; NULL: none */
+    const char *run_dir;      /* NULL: nothing is kept */
+    const char *save_every;   /* checkpoints: "epoch" or a number of steps, "0":
+                                 never */
+    int64_t save_total_limit; /* checkpoints that are kept; 0: all */
+    const char *best_metric;  /* "loss", "accuracy" or one of compute_metrics,
+                                 of validation: which checkpoint is the best */
+    int load_best;            /* end with the best checkpoint's parameters */
+    const char *resume;       /* "auto" or a folder; NULL: from the start */
+    const char *trace;        /* Chrome trace of all ranks; NULL: none */
+    const char *record;       /* gradient-ready times; NULL: none */
     const char *attempt_times; /* seconds of each attempt of each rank; NULL */
     const char *json;          /* a copy of summary.json; NULL: none */
     int64_t log_every;         /* steps between lines of metrics.jsonl */
