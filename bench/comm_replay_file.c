@@ -11,10 +11,12 @@
  * that need matrices. "compute_us" may stand for "backward_us"; forward_us and
  * update_us default to 0; other keys are ignored. The file may come from
  * anywhere: every line is checked, and a mistake names its line. */
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "comm_replay.h"
 
@@ -170,12 +172,23 @@ static tac_status read_lines(reader *r, FILE *f, char *text)
     return bad(r, "no tensors");
 }
 
+/* A pipe that nobody writes to is empty instead of waited for. */
+static FILE *open_text(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+
+    if (fd >= 0 && !f) close(fd);
+    if (f) fcntl(fd, F_SETFL, O_RDONLY);
+    return f;
+}
+
 tac_status tac__replay_read(tac_context *ctx, const char *path,
                             tac__replay_step *out)
 {
     tac__replay_step s = {.source = path};
     reader r = {.ctx = ctx, .path = path, .step = &s};
-    FILE *f = fopen(path, "r");
+    FILE *f = open_text(path);
     char *text = malloc(MOST_LINE);
     tac_status status;
     if (!f)

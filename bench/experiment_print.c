@@ -24,13 +24,36 @@ static const char *get(const json_t *object, const char *key)
     return s ? s : "";
 }
 
+static const char *text_at(const json_t *array, size_t i)
+{
+    const char *s = json_string_value(json_array_get(array, i));
+    return s ? s : "";
+}
+
+/* One double and nothing else, in a few digits: formats come from files, too.
+ */
+static int is_format(const char *format)
+{
+    size_t n = strspn(format, "%+- ");
+
+    if (format[0] != '%' || n > 3 || strchr(format + 1, '%')) return 0;
+    for (int digits = 0; digits < 2; digits++) {
+        const size_t k = strspn(format + n, "0123456789");
+
+        if (k > 2) return 0;
+        n += k;
+        if (digits == 0 && format[n] == '.') n++;
+    }
+    return format[n] && strchr("efg", format[n]) && !format[n + 1];
+}
+
 static void cell_text(const json_t *column, const json_t *row, char *out)
 {
     const json_t *v = json_object_get(row, get(column, "key"));
     const char *format = json_string_value(json_object_get(column, "format"));
     if (json_is_string(v))
         snprintf(out, CELL, "%s", json_string_value(v));
-    else if (json_is_number(v) && format)
+    else if (json_is_number(v) && format && is_format(format))
         snprintf(out, CELL, format, json_number_value(v));
     else
         snprintf(out, CELL, "-");
@@ -102,8 +125,7 @@ void exp_print_text(const exp_report *r, FILE *f)
     print_wrapped(f, "         ", get(r->json, "source"));
     print_wrapped(f, "  pass   ", get(r->json, "pass"));
     for (size_t i = 0; i < json_array_size(ran); i++)
-        print_wrapped(f, i ? "         " : "  ran    ",
-                      json_string_value(json_array_get(ran, i)));
+        print_wrapped(f, i ? "         " : "  ran    ", text_at(ran, i));
     fputc('\n', f);
     for (size_t i = 0; i < json_array_size(tables); i++)
         print_table(json_array_get(tables, i), f);
@@ -157,7 +179,7 @@ void exp_print_markdown(const exp_report *r, FILE *f)
             get(r->json, "source"));
     fprintf(f, "**Passes if** %s\n\n**Ran.**", get(r->json, "pass"));
     for (size_t i = 0; i < json_array_size(ran); i++)
-        fprintf(f, " %s", json_string_value(json_array_get(ran, i)));
+        fprintf(f, " %s", text_at(ran, i));
     fputs("\n\n", f);
     for (size_t i = 0; i < json_array_size(tables); i++)
         print_table_markdown(json_array_get(tables, i), f);

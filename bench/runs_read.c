@@ -23,6 +23,14 @@ static double number(const json_t *line, const char *key)
     return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
+/* Steps that can't be are none. */
+static int64_t step_of(const json_t *line)
+{
+    const double step = number(line, "step");
+
+    return step >= 0 && step < 9e15 ? (int64_t)step : 0;
+}
+
 static double first_of(double a, double b)
 {
     return isnan(a) ? b : a;
@@ -48,7 +56,7 @@ static tac_status add_line(tac_context *ctx, const json_t *line,
     const char *kind = json_string_value(json_object_get(line, "kind"));
     const int eval = kind && strcmp(kind, "eval") == 0;
     const run_point p = {
-        .step = (int64_t)number(line, "step"),
+        .step = step_of(line),
         .train_s = first_of(number(line, "train_s"), number(line, "wall_s")),
         .loss = number(line, eval ? "eval_loss" : "loss"),
         .accuracy = number(line, eval ? "eval_accuracy" : "accuracy"),

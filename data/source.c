@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -63,6 +64,24 @@ static tac_status start(tac__source *s)
     return TAC_OK;
 }
 
+/* Without waiting for the writer of a pipe, which is refused: data are read
+ * more than once, and a pipe that nobody writes to would wait for ever. */
+static tac_status open_file(tac__source *s)
+{
+    struct stat st;
+
+    s->fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (s->fd < 0)
+        return tac_fail(s->ctx, TAC_ERR_IO, "can't open %s: %s", s->path,
+                        strerror(errno));
+    if (fstat(s->fd, &st) == 0 && S_ISREG(st.st_mode)) return TAC_OK;
+    close(s->fd);
+    return tac_fail(s->ctx, TAC_ERR_IO,
+                    "can't read %s: it is no regular file; give a file, or a "
+                    "folder of them",
+                    s->path);
+}
+
 tac_status tac__source_open(tac_context *ctx, const char *path,
                             tac__source **out)
 {
@@ -71,13 +90,8 @@ tac_status tac__source_open(tac_context *ctx, const char *path,
     s->ctx = ctx;
     s->path = path;
     s->next = s->input;
-    s->fd = open(path, O_RDONLY | O_CLOEXEC);
-    tac_status status;
-    if (s->fd < 0) {
-        status = tac_fail(ctx, TAC_ERR_IO, "can't open %s: %s", path,
-                          strerror(errno));
-        goto fail_open;
-    }
+    tac_status status = open_file(s);
+    if (status < 0) goto fail_open;
     status = start(s);
     if (status < 0) goto fail_start;
     *out = s;
