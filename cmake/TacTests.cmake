@@ -5,6 +5,8 @@
 #   tests/mpi/<lib>_<what>.c      own main, run by mpirun with 4 ranks
 #                                 ("// np: 2 4 8" on the first line: others)
 #   tests/cli/<what>.sh           shell; $BUILD is the build folder
+#   tests/fuzz/<lib>_<what>.c     a reader of files: seeds and their mutations;
+#                                 with TACIT_FUZZ driven by libFuzzer (clang)
 #
 # <lib> is the library that the test links (with all beneath it). Every test
 # has a time limit. A test that can't run here exits 77 and says why.
@@ -58,6 +60,21 @@ function(tac_set_test_properties test)
     endif()
 endfunction()
 
+function(tac_add_fuzz_test file)
+    set(exe)
+    tac_test_program(fuzz ${file})
+    if(NOT exe)
+        return()
+    endif()
+    if(TACIT_FUZZ)
+        target_compile_definitions(${exe} PRIVATE TAC_FUZZER)
+        target_link_options(${exe} PRIVATE -fsanitize=fuzzer)
+    else()
+        add_test(NAME fuzz.${name} COMMAND ${exe})
+        tac_set_test_properties(fuzz.${name} LABELS fuzz TIMEOUT 60)
+    endif()
+endfunction()
+
 function(tac_add_tests)
     if(CRITERION_FOUND)
         file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/*.c)
@@ -78,6 +95,10 @@ function(tac_add_tests)
             add_test(NAME battery.${name} COMMAND ${exe})
             tac_set_test_properties(battery.${name} LABELS battery)
         endif()
+    endforeach()
+    file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*.c)
+    foreach(file IN LISTS files)
+        tac_add_fuzz_test(${file})
     endforeach()
     if(TARGET tacit_comm_mpi)
         file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/mpi/*.c)
