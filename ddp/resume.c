@@ -122,6 +122,7 @@ static tac_status check(const tac__run *run, const tac_safetensors *f,
 
     TAC_TRY(tac__resume_mark(run, f, name, rank, id));
     if (file == TAC__FILE_STATE) TAC_TRY(tac__resume_data(run, f));
+    if (file == TAC__FILE_RANK) TAC_TRY(tac__resume_equal(run, f));
     return tac__resume_counters(run, f, file);
 }
 

@@ -3,7 +3,12 @@
  * Where gradients are averaged all ranks have the same of everything but what a
  * codec still owes, and samples are counted over all ranks: with the same
  * samples in a step the run goes on with any number of ranks. What a codec
- * owes is a rank's own, and so is everything in the other modes. */
+ * owes is a rank's own.
+ *
+ * In local modes each rank has a state of its own, but right after an average
+ * all have the same parameters, anchor and outer state. From there any number
+ * may go on: rank r takes the state of the optimizer and scaler that rank r
+ * modulo the former number had. */
 #include "save.h"
 
 #include <string.h>
@@ -46,8 +51,10 @@ tac_status tac__resume_world(const tac__run *run)
     int owes = 0;
 
     if (!is_other(run)) return TAC_OK;
-    if (tac__saved_is_apart(run))
-        return refuse(run, "with this --sync each rank has a state of its own");
+    if (!strcmp(run->config->sync, "none"))
+        return refuse(run, "with --sync none each rank has a model of its own");
+    if (run->config->worker_size > 1 || run->config->sync_levels)
+        return refuse(run, "ranks form groups (--worker-size, --sync-levels)");
     if (has_shards(run))
         return refuse(run, "with these --shards each rank has samples of its "
                            "own");
@@ -55,6 +62,41 @@ tac_status tac__resume_world(const tac__run *run)
     if (owes)
         return refuse(run, "what --compress still owes is each rank's own");
     return TAC_OK;
+}
+
+static int is_zero(const tac_safetensors_item *item)
+{
+    int64_t value;
+
+    if (item->dtype != TAC_I64 || item->ndim != 0) return 0;
+    memcpy(&value, item->data, sizeof value);
+    return value == 0;
+}
+
+/* Nothing under way: "localsgd.flight0.active". */
+static int has_flights(const tac_safetensors *f)
+{
+    for (size_t i = 0; i < tac_safetensors_count(f); i++) {
+        const tac_safetensors_item *item = tac_safetensors_get(f, i);
+
+        if (!strncmp(item->name, "localsgd.flight", 15) &&
+            strstr(item->name, ".active") && !is_zero(item))
+            return 1;
+    }
+    return 0;
+}
+
+tac_status tac__resume_equal(const tac__run *run, const tac_safetensors *f)
+{
+    const tac_safetensors_item *clean = tac_safetensors_find(f, "local.clean");
+
+    if (!is_other(run) || !tac_train_config_is_local(run->config))
+        return TAC_OK;
+    if (clean && !is_zero(clean) && !has_flights(f)) return TAC_OK;
+    return refuse(run, "it lies between two averages, where each rank has "
+                       "parameters of its own (a checkpoint right after one, "
+                       "with --save-every a multiple of --sync-every, can be "
+                       "gone on from by any number)");
 }
 
 int tac__resume_rank(const tac__run *run)

@@ -67,6 +67,9 @@ tac_status tac__resume_open(const tac__run *run, const char *name,
 
 /* May as many ranks as there are now go on with what others have saved? */
 tac_status tac__resume_world(const tac__run *run);
+/* In local modes: does this rank's file have what all others have, too? */
+tac_status tac__resume_equal(const tac__run *run,
+                             const struct tac_safetensors *f);
 /* The rank whose file this rank goes on from. */
 int tac__resume_rank(const tac__run *run);
 /* What ranks that are no more have sent is added to those that are left. */

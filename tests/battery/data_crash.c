@@ -194,6 +194,117 @@ static void test_kills(const char *dir, uint64_t seed)
     check_recovers(root);
 }
 
+/* ---- rotation ------------------------------------------------------------ */
+
+/* Falls until step 5, then rises: that one stays the best. */
+static double loss_of(uint64_t step)
+{
+    return fabs((double)step - 5) + 0.5;
+}
+
+static tac_status save_and_rotate(const char *root, uint64_t step)
+{
+    const tac_checkpoint_info info = {.format = 1,
+                                      .step = step,
+                                      .attempts = step,
+                                      .world = 1,
+                                      .program = "tacit test",
+                                      .files = 2,
+                                      .n_metrics = 1,
+                                      .metrics = {{"loss", loss_of(step)}}};
+    char *path = tac_checkpoint_tmp_path(root, step, "checkpoint.json");
+    tac_status s = fill(root, step, (float)step);
+
+    if (s >= 0) s = tac_checkpoint_write_info(ctx, path, &info);
+    free(path);
+    if (s >= 0) s = tac_checkpoint_publish(ctx, root, step);
+    if (s >= 0) s = tac_checkpoint_mark_best(ctx, root, "loss");
+    return s < 0 ? s : tac_checkpoint_rotate(ctx, root, 2);
+}
+
+/* What can be read of those in the folder; each must be whole. */
+static int count_whole(const char *root)
+{
+    char name[64];
+    int n = 0;
+
+    for (uint64_t k = 1; k < 4000; k++) {
+        snprintf(name, sizeof name, "step-%08llu", (unsigned long long)k);
+        char *folder = tac_checkpoint_path(root, name);
+        if (access(folder, F_OK) == 0) {
+            CHECK_EQ_F64(value_of(folder, "model.safetensors"), (double)k);
+            CHECK_EQ_F64(value_of(folder, "state.safetensors"), (double)k);
+            n++;
+        }
+        free(folder);
+    }
+    return n;
+}
+
+static void check_best(const char *root)
+{
+    char *best = NULL;
+
+    CHECK_OK(tac_checkpoint_find_best(ctx, root, "loss", &best));
+    CHECK_MSG(best && strstr(best, "/step-00000005"), "%s", best ? best : "-");
+    free(best);
+}
+
+/* A process that saves and rotates is killed at any moment: the best, the
+ * latest and what else is there are whole, and there is little of it. */
+static void test_kills_rotating(const char *dir, uint64_t seed)
+{
+    const tac_rng_key key = {seed, TAC_STREAM_USER, 1};
+    uint64_t step = 0, from = 1;
+    char root[128];
+
+    snprintf(root, sizeof root, "%.60s/rotation", dir);
+    for (; from < 9; from++) CHECK_OK(save_and_rotate(root, from));
+    for (uint64_t i = 0; i < KILLS; i++) {
+        const pid_t child = fork();
+
+        if (child == 0)
+            for (uint64_t k = from;; k++)
+                if (save_and_rotate(root, k) < 0) _exit(1);
+        tac_clock_sleep_ns(tac_rng_below(&key, i, 20000000));
+        CHECK(kill(child, SIGKILL) == 0);
+        CHECK(waitpid(child, NULL, 0) == child);
+        const float value = found(root, &step);
+        CHECK_EQ_F64(value, (double)step);
+        /* One that appeared and was not rotated, or not the latest yet. */
+        const int n = count_whole(root);
+        CHECK_MSG(n >= 2 && n <= 4, "%d checkpoints", n);
+        check_best(root);
+        from = step + 1;
+    }
+    CHECK_OK(save_and_rotate(root, from));
+    CHECK_EQ(count_whole(root), 2);
+    printf("%d kills while rotating, highest step %llu\n", (int)KILLS,
+           (unsigned long long)from);
+}
+
+/* What nobody wants is kept as well: 1 leaves the best and the latest; what
+ * lies beyond the latest goes first. */
+static void test_rotation(const char *dir)
+{
+    uint64_t step = 0;
+    char root[128];
+
+    snprintf(root, sizeof root, "%.60s/turn", dir);
+    CHECK_OK(tac_checkpoint_rotate(ctx, root, 1)); /* there is none */
+    for (uint64_t k = 1; k < 8; k++) CHECK_OK(save(root, k, (float)k));
+    CHECK_OK(tac_checkpoint_mark_best(ctx, root, "loss"));
+    CHECK_OK(tac_checkpoint_rotate(ctx, root, 0));
+    CHECK_EQ(count_whole(root), 7);
+    CHECK_OK(save(root, 3, 3)); /* resumed from step 2 */
+    CHECK_OK(tac_checkpoint_rotate(ctx, root, 4));
+    CHECK_EQ(count_whole(root), 4);
+    CHECK_EQ_F64(found(root, &step), 3);
+    CHECK_OK(tac_checkpoint_rotate(ctx, root, 1));
+    CHECK_EQ(count_whole(root), 1);
+    CHECK_EQ_F64(found(root, &step), 3);
+}
+
 /* ---- a full disk --------------------------------------------------------- */
 
 static void expect_full(tac_status s, const char *root)
@@ -305,6 +416,8 @@ int main(int argc, char **argv)
     data_make_dir(dir);
     test_ends(dir);
     test_kills(dir, seed);
+    test_rotation(dir);
+    test_kills_rotating(dir, seed);
     test_file_limit(dir);
     if (!test_full_disk(dir))
         printf("no small disk could be mounted (%s): only the limit on files "
