@@ -31,6 +31,11 @@ static const sample samples[] = {
     {"ids", TAC_I32, 1, {6}, 6},
     {"state", TAC_U8, 1, {13}, 13},
     {"empty", TAC_F32, 2, {0, 4}, 0},
+    {"half.scalar", TAC_F16, 0, {0}, 1},
+    {"half.empty", TAC_F16, 1, {0}, 0},
+    {"brain.empty", TAC_BF16, 3, {2, 0, 3}, 0},
+    {"brain.odd", TAC_BF16, 3, {1, 1, 1}, 1},
+    {"brain.scalar", TAC_BF16, 0, {0}, 1},
     {"\xc3\xa9t\xc3\xa9 \"x\"\\\n", TAC_F32, 0, {0}, 1},
 };
 

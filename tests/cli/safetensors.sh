@@ -46,6 +46,11 @@ want = {
     "ids": ("I32", "int32", np.arange(6, dtype=np.int32) * 3),
     "state": ("U8", "uint8", np.arange(13, dtype=np.uint8) * 3),
     "empty": ("F32", "float32", np.zeros((0, 4), dtype=np.float32)),
+    "half.scalar": ("F16", "float16", np.array(-1.125, dtype=np.float16)),
+    "half.empty": ("F16", "float16", np.zeros((0,), dtype=np.float16)),
+    "brain.empty": ("BF16", "bfloat16", np.zeros((2, 0, 3), dtype=np.uint16)),
+    "brain.odd": ("BF16", "bfloat16", bf16(ramp(1)).reshape(1, 1, 1)),
+    "brain.scalar": ("BF16", "bfloat16", bf16(ramp(1)).reshape(())),
     odd: ("F32", "float32", np.array(-1.125, dtype=np.float32)),
 }
 metadata = {"format": 'pt "é"'}
