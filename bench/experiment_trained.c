@@ -85,22 +85,17 @@ static void make_name(const exp_trained *t, const exp_variant *v, double lr,
     *to = 0;
 }
 
-/* The launcher's command with the number of ranks in place of {}. */
-static tac_status make_launch(const exp_trained *t, int64_t ranks, char *out,
-                              size_t bytes)
+/* The launcher's command for the number of ranks. */
+static tac_status make_launch(const exp_trained *t, int64_t ranks, char **out)
 {
     const char *launch = t->b->o->launch;
-    const char *hole = strstr(launch, "{}");
-    if (hole)
-        snprintf(out, bytes, "%.*s%lld%s", (int)(hole - launch), launch,
-                 (long long)ranks, hole + 2);
-    else
-        snprintf(out, bytes, "%s", launch);
-    if (hole || ranks == t->b->o->ranks) return TAC_OK;
-    return tac_fail(t->b->ctx, TAC_ERR_CONFIG,
-                    "%s needs %lld ranks, not --ranks: give --launch with {} "
-                    "for their number",
-                    t->name, (long long)ranks);
+    if (!strstr(launch, "{}") && ranks != t->b->o->ranks)
+        return tac_fail(t->b->ctx, TAC_ERR_CONFIG,
+                        "%s needs %lld ranks, not --ranks: give --launch with "
+                        "{} for their number",
+                        t->name, (long long)ranks);
+    *out = runs_launch(launch, ranks);
+    return *out ? TAC_OK : tac_fail(t->b->ctx, TAC_ERR_NOMEM, "no memory");
 }
 
 /* DIVERGED is no failure here: *diverged says so. */
@@ -108,7 +103,7 @@ static tac_status do_run(const exp_trained *t, const exp_variant *v, double lr,
                          int64_t seed, run_result *out, int *diverged)
 {
     words w;
-    char name[160], launch[256];
+    char name[160], *launch = NULL;
     runs r = t->b->runs;
     *out = (run_result){.name = NULL};
     *diverged = 0;
@@ -116,10 +111,11 @@ static tac_status do_run(const exp_trained *t, const exp_variant *v, double lr,
     make_name(t, v, lr, seed, name, sizeof name);
     r.ranks = exp_ranks(t);
     if (t->b->o->launch) {
-        TAC_TRY(make_launch(t, r.ranks, launch, sizeof launch));
+        TAC_TRY(make_launch(t, r.ranks, &launch));
         r.launch = launch;
     }
     const tac_status s = runs_do(&r, name, w.word, out);
+    free(launch);
     *diverged = s == TAC_ERR_DIVERGED;
     return *diverged ? TAC_OK : s;
 }

@@ -6,7 +6,7 @@
 
 #include "experiment.h"
 #include "tacit/clock.h"
-#include "tacit/options_ini.h"
+#include "runs_main.h"
 
 enum { STOPPED = 75 };
 
@@ -113,12 +113,9 @@ static tac_status run_all(exp_bench *b, const exp_wanted *w, int *holds)
 
 static tac_status find_program(exp_bench *b)
 {
-    if (b->o->program)
-        b->program = strdup(b->o->program);
-    else
-        TAC_TRY(runs_find_program(b->ctx, &b->program));
+    TAC_TRY(runs_choose_program(b->ctx, b->o->program, &b->program));
     b->runs.program = b->program;
-    return b->program ? TAC_OK : tac_fail(b->ctx, TAC_ERR_NOMEM, "no memory");
+    return TAC_OK;
 }
 
 static tac_status run(tac_context *ctx, const exp_options *o,
@@ -161,30 +158,6 @@ static char *make_epilogue(void)
     return text;
 }
 
-static tac_status read_options(tac_context *ctx, tac_options *o, int argc,
-                               char **argv, tac_options_action *action)
-{
-    static const char *const others[] = {"TACIT_ISA", "TACIT_LOG", NULL};
-    const char *config = tac_options_peek_argv(argc, argv, "config");
-    TAC_TRY(tac_options_read_argv(o, argc, argv, action));
-    TAC_TRY(tac_options_read_env(o, others));
-    if (!config) config = getenv("TACIT_CONFIG");
-    if (config && *config) return tac_options_read_ini(ctx, o, config);
-    return TAC_OK;
-}
-
-static int act(const tac_options *o, tac_options_action action)
-{
-    if (action == TAC_ACTION_RUN) return 0;
-    if (action == TAC_ACTION_HELP)
-        tac_options_print_help(o, stdout);
-    else if (action == TAC_ACTION_VERSION)
-        printf("localsgd_experiments (tacit) %s\n", TAC_VERSION_STRING);
-    else
-        tac_options_print_config(o, stdout);
-    return 1;
-}
-
 static int exit_code(tac_status s, int holds, const exp_options *o)
 {
     if (s >= 0) return o->strict && !holds;
@@ -208,8 +181,9 @@ int main(int argc, char **argv)
     if (tac_context_create(NULL, &ctx) < 0) return 1;
     tac_status s = tac_options_create(ctx, &config, &o);
     if (s >= 0) s = exp_take_names(ctx, &argc, argv, &names);
-    if (s >= 0) s = read_options(ctx, o, argc, argv, &action);
-    if (s >= 0 && !act(o, action)) s = run(ctx, &opt, &names, &holds);
+    if (s >= 0) s = runs_read_options(ctx, o, argc, argv, &action);
+    if (s >= 0 && !runs_act("localsgd_experiments", o, action))
+        s = run(ctx, &opt, &names, &holds);
     const int code = exit_code(s, holds, &opt);
     if (s == TAC_ERR_INTERRUPTED)
         fprintf(stderr,

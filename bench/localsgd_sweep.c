@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runs_impl.h"
+#include "runs_main.h"
 #include "sweep_setup.h"
-#include "tacit/options_ini.h"
 
 static const char summary[] =
     "Trains a model in every way to synchronise replicas, at every interval H, "
@@ -37,46 +36,6 @@ static volatile sig_atomic_t stop_requested;
 static void on_signal(int number)
 {
     stop_requested = number;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction a;
-
-    memset(&a, 0, sizeof a);
-    a.sa_handler = on_signal;
-    a.sa_flags = (int)SA_RESETHAND;
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
-}
-
-/* ---- options ---------------------------------------------------------------
- */
-
-static tac_status read_options(tac_context *ctx, tac_options *o, int argc,
-                               char **argv, tac_options_action *action)
-{
-    static const char *const others[] = {"TACIT_ISA", "TACIT_LOG",
-                                         "TACIT_SKIP_SETUP", NULL};
-    const char *config = tac_options_peek_argv(argc, argv, "config");
-
-    TAC_TRY(tac_options_read_argv(o, argc, argv, action));
-    TAC_TRY(tac_options_read_env(o, others));
-    if (!config) config = getenv("TACIT_CONFIG");
-    if (config && *config) return tac_options_read_ini(ctx, o, config);
-    return TAC_OK;
-}
-
-static int act(const tac_options *o, tac_options_action action)
-{
-    if (action == TAC_ACTION_RUN) return 0;
-    if (action == TAC_ACTION_HELP)
-        tac_options_print_help(o, stdout);
-    else if (action == TAC_ACTION_VERSION)
-        printf("localsgd_sweep (tacit) %s\n", TAC_VERSION_STRING);
-    else
-        tac_options_print_config(o, stdout);
-    return 1;
 }
 
 /* ---- the sweep -------------------------------------------------------------
@@ -156,52 +115,12 @@ static tac_status run_with(tac_context *ctx, sweep_options *o,
     tac_status status = sweep_set_up(&s, o, l, &w);
 
     if (status >= 0) {
-        catch_signals();
+        runs_catch_signals(on_signal);
         status = run(&s);
     }
     sweep_free(&s);
     sweep_setup_free(&w);
     return status;
-}
-
-/* As typed, to be typed again. */
-/* `text` and one more word as a shell reads it; frees text. */
-static char *add_word(char *text, const char *word)
-{
-    const int plain = word[0] && !strpbrk(word, " \t\n\"'$;|&*?<>()[]{}#~!`\\");
-    char *more = runs_format(plain ? "%s %s" : "%s '", text, word);
-
-    free(text);
-    if (plain) return more;
-    for (text = more; *word && text; word++) {
-        more = runs_format(*word == '\'' ? "%s'\\'%c" : "%s%c", text, *word);
-        free(text);
-        text = more;
-    }
-    if (!text) return NULL;
-    more = runs_format("%s'", text);
-    free(text);
-    return more;
-}
-
-static char *command_line(int argc, char **argv)
-{
-    char *text = runs_format("%s", argv[0]);
-
-    for (int i = 1; i < argc && text; i++) text = add_word(text, argv[i]);
-    return text;
-}
-
-static int exit_code(tac_status s)
-{
-    switch (s) {
-    case TAC_ERR_ARG:
-    case TAC_ERR_CONFIG:
-    case TAC_ERR_DATA:
-    case TAC_ERR_UNSUPPORTED: return 2;
-    case TAC_ERR_INTERRUPTED: return 75;
-    default: return s >= 0 ? 0 : 1;
-    }
 }
 
 int main(int argc, char **argv)
@@ -215,14 +134,15 @@ int main(int argc, char **argv)
     tac_options *o = NULL;
 
     if (launcher.rank > 0) return 0; /* rank 0 starts all children */
-    char *command = command_line(argc, argv);
+    char *command = runs_command_line(argc, argv);
     if (!command || tac_context_create(NULL, &ctx) < 0) return 1;
     tac_status s = tac_options_create(ctx, &config, &o);
-    if (s >= 0) s = read_options(ctx, o, argc, argv, &action);
+    if (s >= 0) s = runs_read_options(ctx, o, argc, argv, &action);
     if (s >= 0) s = sweep_options_resolve(ctx, o, &opt);
-    if (s >= 0 && !act(o, action)) s = run_with(ctx, &opt, &launcher, command);
+    if (s >= 0 && !runs_act("localsgd_sweep", o, action))
+        s = run_with(ctx, &opt, &launcher, command);
     tac_options_destroy(o);
     tac_context_destroy(ctx);
     free(command);
-    return exit_code(s);
+    return runs_exit_code(s);
 }

@@ -136,6 +136,11 @@ tac_status sweep_list_codecs(tac_context *ctx, const char *option,
 tac_status sweep_list_numbers(tac_context *ctx, const char *option,
                               const char *text, double **out, size_t *n);
 
+/* sweep_setup.c: those of "eth-1g,wan-100m", or "all", in the order in which
+ * they are known; out has SWEEP_NETWORKS entries. */
+tac_status sweep_networks(tac_context *ctx, const char *text,
+                          const tac_sim_network_entry **out, size_t *count);
+
 /* sweep_options.c: the table; what --quick changes; what no row can check. */
 extern const tac_option sweep_table[];
 tac_status sweep_options_resolve(tac_context *ctx, tac_options *t,

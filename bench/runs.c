@@ -4,12 +4,10 @@
  * led to it, written when all else was. */
 #include "runs_impl.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { DIVERGED = 3 };
@@ -32,24 +30,6 @@ char *runs_format(const char *format, ...)
     const int n = vasprintf(&text, format, args);
     va_end(args);
     return n < 0 ? NULL : text;
-}
-
-/* mkdir -p */
-static int make_folder(const char *dir)
-{
-    char *path = strdup(dir);
-    int rc = path ? 0 : -1;
-
-    for (char *p = path; rc == 0 && *p; p++) {
-        if (p[1] != '/' && p[1] != 0) continue;
-        const char kept = p[1];
-
-        p[1] = 0;
-        if (mkdir(path, 0777) != 0 && errno != EEXIST) rc = -1;
-        p[1] = kept;
-    }
-    free(path);
-    return rc;
 }
 
 static size_t count(const char *const *list)
@@ -125,7 +105,7 @@ static tac_status one_run_make(const runs *r, const char *name,
         o->command = describe(o->argv);
     if (!o->command)
         return tac_fail(r->ctx, TAC_ERR_NOMEM, "no memory for run %s", name);
-    if (make_folder(o->dir) == 0) return TAC_OK;
+    if (runs_make_folder(o->dir) == 0) return TAC_OK;
     return tac_fail(r->ctx, TAC_ERR_IO,
                     "cannot make the folder %s: %m; give another --out",
                     o->dir);

@@ -60,5 +60,22 @@ double run_number(const run_result *result, const char *key);
 /* ddp_train beside this program (../ddp_train), or in PATH; malloc'd. Errors:
  * IO with the places that were looked at. */
 tac_status runs_find_program(tac_context *ctx, char **out);
+/* That, or `given` if it is not NULL, which must be a program that can be run:
+ * a path, or a name in PATH. malloc'd. Errors: CONFIG, IO. */
+tac_status runs_choose_program(tac_context *ctx, const char *given, char **out);
+/* `launch` with the number of ranks in place of the first {}, if there is one;
+ * malloc'd, NULL: no memory. */
+char *runs_launch(const char *launch, int64_t ranks);
+
+/* Makes the folder and locks it: two programs in one would take each other's
+ * runs away. The lock goes with *fd, and with the process, however that ends.
+ * Errors: CONFIG. */
+tac_status runs_lock(tac_context *ctx, const char *root, int *fd);
+/* Makes all runs in the folder count as never made. */
+void runs_forget(const char *root);
+/* A file that can't be written is better found out before. Errors: CONFIG. */
+tac_status runs_try_file(tac_context *ctx, const char *path);
+/* What was typed, to be typed again; malloc'd, NULL: no memory. */
+char *runs_command_line(int argc, char **argv);
 
 #endif

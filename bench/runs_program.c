@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runs_impl.h"
@@ -42,6 +43,30 @@ static char *in_path(const char *name)
     }
     free(list);
     return found;
+}
+
+/* A folder can be "executed", too. */
+static int is_program(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+           access(path, X_OK) == 0;
+}
+
+tac_status runs_choose_program(tac_context *ctx, const char *given, char **out)
+{
+    if (!given) return runs_find_program(ctx, out);
+    *out = strchr(given, '/') ? strdup(given) : in_path(given);
+    if (*out && is_program(*out)) return TAC_OK;
+    free(*out);
+    *out = NULL;
+    return tac_fail(ctx, TAC_ERR_CONFIG,
+                    "--program %s: %s; give the path of ddp_train, or leave "
+                    "the option out",
+                    given,
+                    strchr(given, '/') ? "there is no program there"
+                                       : "PATH has no such program");
 }
 
 tac_status runs_find_program(tac_context *ctx, char **out)

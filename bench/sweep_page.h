@@ -213,6 +213,8 @@ tac_status tac__page_prepare(sweep_page *p, const sweep *s);
 void tac__page_free(sweep_page *p);
 
 const char *tac__page_style(void);
+/* Its first part: the variables alone. */
+const char *tac__page_colours(void);
 const char *tac__page_script(void);
 void tac__page_head(sweep_page *p);
 void tac__page_finding(sweep_page *p);

@@ -1,11 +1,6 @@
 /* Before a sweep: its launcher, its folder, its files. */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sweep_setup.h"
@@ -64,23 +59,41 @@ static tac_status name_files(sweep *s, sweep_options *o, sweep_setup *w)
     return name_file(s, &o->json, "json", &w->json);
 }
 
-static tac_status choose_networks(sweep *s)
+/* "a|b|c" of all there are. */
+static void name_networks(char *names, size_t bytes)
 {
-    char names[256] = "", **list;
+    *names = 0;
+    for (const tac_sim_network_entry *e = tac_sim_networks(); e->name; e++)
+        snprintf(names + strlen(names), bytes - strlen(names), "%s%s",
+                 *names ? "|" : "", e->name);
+}
+
+tac_status sweep_networks(tac_context *ctx, const char *text,
+                          const tac_sim_network_entry **out, size_t *count)
+{
+    const int all = strcmp(text, "all") == 0;
+    char names[256], **list;
     size_t n;
 
+    name_networks(names, sizeof names);
+    TAC_TRY(sweep_list_names(ctx, "networks", all ? "nvlink" : text, names,
+                             &list, &n));
+    *count = 0;
     for (const tac_sim_network_entry *e = tac_sim_networks(); e->name; e++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
-                 *names ? "|" : "", e->name);
-    const int all = strcmp(s->o->networks, "all") == 0;
-    TAC_TRY(sweep_list_names(
-        s->ctx, "networks", all ? "nvlink" : s->o->networks, names, &list, &n));
-    for (const tac_sim_network_entry *e = tac_sim_networks(); e->name; e++)
-        for (size_t i = 0; i < n || (all && i == 0); i++)
+        for (size_t i = 0; i < n; i++)
             if ((all || strcmp(list[i], e->name) == 0) &&
-                s->n_networks < SWEEP_NETWORKS)
-                s->networks[s->n_networks++] = e;
+                *count < SWEEP_NETWORKS)
+                out[(*count)++] = e;
     free(list);
+    return TAC_OK;
+}
+
+static tac_status choose_networks(sweep *s)
+{
+    size_t n = 0;
+
+    TAC_TRY(sweep_networks(s->ctx, s->o->networks, s->networks, &n));
+    s->n_networks = (int)n;
     return TAC_OK;
 }
 
@@ -92,11 +105,8 @@ static tac_status set_up_runs(sweep *s, const sweep_launcher *l, sweep_setup *w)
     if (!o->launch && l->size > 0)
         w->launch = runs_format("%s %d", l->command, l->size);
     else if (o->launch && *o->launch)
-        w->launch = strdup(o->launch);
-    if (o->program)
-        w->program = strdup(o->program);
-    else
-        TAC_TRY(runs_find_program(s->ctx, &w->program));
+        w->launch = runs_launch(o->launch, s->world);
+    TAC_TRY(runs_choose_program(s->ctx, o->program, &w->program));
     s->runs = (runs){.ctx = s->ctx,
                      .root = o->out,
                      .program = w->program,
@@ -107,92 +117,22 @@ static tac_status set_up_runs(sweep *s, const sweep_launcher *l, sweep_setup *w)
     return TAC_OK;
 }
 
-/* ---- the folder ------------------------------------------------------------
- */
-
-/* mkdir -p */
-static int make_folder(const char *dir)
-{
-    char *path = strdup(dir);
-    int rc = path ? 0 : -1;
-
-    for (char *p = path; rc == 0 && *p; p++) {
-        if (p[1] != '/' && p[1] != 0) continue;
-        const char kept = p[1];
-
-        p[1] = 0;
-        if (mkdir(path, 0777) != 0 && errno != EEXIST) rc = -1;
-        p[1] = kept;
-    }
-    free(path);
-    return rc;
-}
-
-/* Two sweeps in one folder would take each other's runs away. The lock goes
- * with the process, however that ends. */
-static tac_status lock_folder(sweep *s, sweep_setup *w)
-{
-    const char *out = s->o->out;
-
-    if (make_folder(out) != 0)
-        return tac_fail(s->ctx, TAC_ERR_CONFIG,
-                        "cannot make the folder %s: %m; give another --out",
-                        out);
-    const int fd = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return tac_fail(s->ctx, TAC_ERR_CONFIG,
-                        "cannot open the folder %s: %m; give another --out",
-                        out);
-    w->folder = fd + 1;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
-        return TAC_OK;
-    return tac_fail(s->ctx, TAC_ERR_CONFIG,
-                    "another sweep is at work in %s; give this one its own "
-                    "--out, or wait until that has ended",
-                    out);
-}
-
-/* Without `done` a run counts as never made. */
-static void forget_runs(const sweep *s)
-{
-    char *all = runs_format("%s/runs", s->o->out);
-    DIR *d = all ? opendir(all) : NULL;
-
-    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
-        char *path = runs_format("%s/%s/done", all, e->d_name);
-
-        if (path && e->d_name[0] != '.') unlink(path);
-        free(path);
-    }
-    if (d) closedir(d);
-    free(all);
-}
-
-/* A file that can't be written is better found out before. */
-static tac_status try_file(sweep *s, const char *path)
-{
-    FILE *f = fopen(path, "a");
-
-    if (!f)
-        return tac_fail(s->ctx, TAC_ERR_CONFIG, "cannot write %s: %m", path);
-    fclose(f);
-    return TAC_OK;
-}
-
 tac_status sweep_set_up(sweep *s, sweep_options *o, const sweep_launcher *l,
                         sweep_setup *w)
 {
     TAC_TRY(choose_networks(s));
     TAC_TRY(set_up_runs(s, l, w));
     TAC_TRY(sweep_plan(s, o));
-    TAC_TRY(lock_folder(s, w));
+    int fd = -1;
+    TAC_TRY(runs_lock(s->ctx, o->out, &fd));
+    w->folder = fd + 1;
     TAC_TRY(name_files(s, o, w));
     if (!o->dry_run) {
-        TAC_TRY(try_file(s, o->html));
-        TAC_TRY(try_file(s, o->svg));
-        TAC_TRY(try_file(s, o->csv));
-        TAC_TRY(try_file(s, o->json));
+        TAC_TRY(runs_try_file(s->ctx, o->html));
+        TAC_TRY(runs_try_file(s->ctx, o->svg));
+        TAC_TRY(runs_try_file(s->ctx, o->csv));
+        TAC_TRY(runs_try_file(s->ctx, o->json));
     }
-    if (o->fresh) forget_runs(s);
+    if (o->fresh) runs_forget(o->out);
     return TAC_OK;
 }

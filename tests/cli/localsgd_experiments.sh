@@ -59,7 +59,7 @@ mistake 'ranks 2 or more' E1 --quiet --ranks 1
 mistake 'an even number' E2 --quiet --ranks 3
 mistake 'ranks 2 or more' E3 --quiet --ranks 1
 mistake "model" E5 "${tiny[@]}" --model mpl
-run 1 "$program" E5 "${tiny[@]}" --program "$work/nothing"
+mistake 'there is no program there' E5 "${tiny[@]}" --program "$work/nothing"
 mistake 'with {} for their number' E10 "${tiny[@]}" --launch "env"
 mistake 'no data folder' E5 "${tiny[@]}" --data-dir "$work/nothing" \
     --data fashion-mnist

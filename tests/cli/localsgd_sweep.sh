@@ -215,7 +215,7 @@ results "$work/b/sweep.json" | cmp - "$work/b.rows" ||
 echo "- one folder, one sweep"
 start --fresh
 run 2 "$sweep" "${tiny[@]}" --out "$work/b"
-has "$work/err" 'another sweep is at work'
+has "$work/err" 'another program is at work'
 wait $child
 
 echo "- the learning rate is searched, beyond the list, too"

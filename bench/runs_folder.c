@@ -1,0 +1,75 @@
+/* The folder of many runs: made, locked, emptied. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runs_impl.h"
+
+int runs_make_folder(const char *dir)
+{
+    char *path = strdup(dir);
+    int rc = path ? 0 : -1;
+
+    for (char *p = path; rc == 0 && *p; p++) {
+        if (p[1] != '/' && p[1] != 0) continue;
+        const char kept = p[1];
+
+        p[1] = 0;
+        if (mkdir(path, 0777) != 0 && errno != EEXIST) rc = -1;
+        p[1] = kept;
+    }
+    free(path);
+    return rc;
+}
+
+tac_status runs_lock(tac_context *ctx, const char *root, int *fd)
+{
+    if (runs_make_folder(root) != 0)
+        return tac_fail(ctx, TAC_ERR_CONFIG,
+                        "cannot make the folder %s: %m; give another --out",
+                        root);
+    *fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*fd < 0)
+        return tac_fail(ctx, TAC_ERR_CONFIG,
+                        "cannot open the folder %s: %m; give another --out",
+                        root);
+    if (flock(*fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return TAC_OK;
+    close(*fd);
+    *fd = -1;
+    return tac_fail(ctx, TAC_ERR_CONFIG,
+                    "another program is at work in %s; give this one its own "
+                    "--out, or wait until that has ended",
+                    root);
+}
+
+/* Without `done` a run counts as never made. */
+void runs_forget(const char *root)
+{
+    char *all = runs_format("%s/runs", root);
+    DIR *d = all ? opendir(all) : NULL;
+
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        char *path = runs_format("%s/%s/done", all, e->d_name);
+
+        if (path && e->d_name[0] != '.') unlink(path);
+        free(path);
+    }
+    if (d) closedir(d);
+    free(all);
+}
+
+tac_status runs_try_file(tac_context *ctx, const char *path)
+{
+    FILE *f = fopen(path, "a");
+
+    if (!f) return tac_fail(ctx, TAC_ERR_CONFIG, "cannot write %s: %m", path);
+    fclose(f);
+    return TAC_OK;
+}
