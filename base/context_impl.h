@@ -16,7 +16,7 @@ enum {
 typedef struct tac__slot {
     const void *key;
     void *value;
-    tac__slot_free *destroy;
+    tac_slot_free *destroy;
     struct tac__slot *next; /* the one created before */
 } tac__slot;
 

@@ -9,6 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Where an installed program finds plug-ins, from its own folder. */
+#ifndef TAC_PLUGINS_FROM_BIN
+#define TAC_PLUGINS_FROM_BIN "../lib/tacit"
+#endif
+
 enum { PATH_BYTES = PATH_MAX, NEWEST_ABI_TRIED = 255, SIGNALS = 32 };
 
 /* "<folder>/<name>" into out, if it is a file that can be read. */
@@ -32,17 +37,23 @@ static int is_in_path(const char *name, char out[PATH_BYTES])
     return 0;
 }
 
-/* Beside the file, or in the folder above its own: a build has programs at its
- * top and in folders of it. */
+/* Beside the file; in the folder above its own, as a build has programs at its
+ * top and in folders of it; where the library's and a program's plug-ins are
+ * installed. */
 static int is_near(const char *file, const char *name, char out[PATH_BYTES])
 {
-    char above[PATH_BYTES];
+    static const char *const places[] = {".", "..", "tacit",
+                                         TAC_PLUGINS_FROM_BIN};
+    char folder[PATH_BYTES];
     const char *slash = strrchr(file, '/');
     if (!slash) return 0;
-    const size_t length = (size_t)(slash - file);
-    if (is_in(file, length, name, out)) return 1;
-    const int n = snprintf(above, sizeof above, "%.*s/..", (int)length, file);
-    return n > 0 && n < PATH_BYTES && is_in(above, (size_t)n, name, out);
+    for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
+        const int n = snprintf(folder, sizeof folder, "%.*s/%s",
+                               (int)(slash - file), file, places[i]);
+        if (n > 0 && n < PATH_BYTES && is_in(folder, (size_t)n, name, out))
+            return 1;
+    }
+    return 0;
 }
 
 static int is_near_program(const char *name, char out[PATH_BYTES])
@@ -149,8 +160,8 @@ static tac_status open_plugin(report r, const char *path, void *library,
     return TAC_OK;
 }
 
-tac_status tac__plugin_find(const char *path, const tac_plugin **out, char *why,
-                            size_t bytes)
+tac_status tac_plugin_find(const char *path, const tac_plugin **out, char *why,
+                           size_t bytes)
 {
     const report r = {why, bytes};
     void *library = open_library(path);
@@ -169,6 +180,6 @@ tac_status tac_plugin_load(tac_context *ctx, const char *path,
                            const tac_plugin **out)
 {
     char why[1024] = "";
-    const tac_status s = tac__plugin_find(path, out, why, sizeof why);
+    const tac_status s = tac_plugin_find(path, out, why, sizeof why);
     return s < 0 ? tac_fail(ctx, s, "%s", why) : s;
 }

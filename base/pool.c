@@ -85,7 +85,7 @@ static void free_pool(void *pool)
 tac_pool *tac_context_pool(tac_context *ctx)
 {
     static const char key;
-    return tac__context_slot(ctx, &key, make_pool, free_pool, NULL);
+    return tac_context_slot(ctx, &key, make_pool, free_pool, NULL);
 }
 
 int tac_pool_size(const tac_pool *pool)

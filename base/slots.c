@@ -36,8 +36,8 @@ static tac__slot *find_slot(tac_context *ctx, const void *key)
     return slot;
 }
 
-static void *make_slot(tac_context *ctx, const void *key, tac__slot_make *make,
-                       tac__slot_free *destroy, void *arg)
+static void *make_slot(tac_context *ctx, const void *key, tac_slot_make *make,
+                       tac_slot_free *destroy, void *arg)
 {
     tac__slot *slot = malloc(sizeof *slot);
     if (!slot) return NULL;
@@ -51,8 +51,8 @@ static void *make_slot(tac_context *ctx, const void *key, tac__slot_make *make,
     return value;
 }
 
-void *tac__context_slot(tac_context *ctx, const void *key, tac__slot_make *make,
-                        tac__slot_free *destroy, void *arg)
+void *tac_context_slot(tac_context *ctx, const void *key, tac_slot_make *make,
+                       tac_slot_free *destroy, void *arg)
 {
     pthread_mutex_lock(&ctx->slots_lock);
     const tac__slot *slot = find_slot(ctx, key);

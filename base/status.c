@@ -1,5 +1,5 @@
 /* status.c: texts of the status list, and where failed assertions end. */
-#undef NDEBUG /* tac__assert_failed exists in every build: tests call it */
+#undef NDEBUG /* tac_assert_failed exists in every build: tests call it */
 #include "tacit/status.h"
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ const char *tac_status_remedy(tac_status s)
     return "please report it: no function of tacit returns this value";
 }
 
-void tac__assert_failed(const char *cond, const char *file, int line)
+void tac_assert_failed(const char *cond, const char *file, int line)
 {
     fprintf(stderr, "%s:%d: a caller's error: %s does not hold\n", file, line,
             cond);

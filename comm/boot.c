@@ -26,7 +26,7 @@ static const tac__boot_ops boot_ops = {
     .exchange = tac__boot_exchange,
     .agree = tac__boot_agree,
     .note = tac__boot_note,
-    .slot = tac__context_slot,
+    .slot = tac_context_slot,
     .log = tac_log,
 };
 

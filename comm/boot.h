@@ -32,8 +32,8 @@ typedef struct tac__boot_ops {
     tac_status (*agree)(struct tac__boot *b, tac_status mine);
     tac_status (*note)(struct tac__boot *b, tac_status s, const char *fmt, ...)
         TAC_PRINTF(3, 4);
-    void *(*slot)(tac_context *ctx, const void *key, tac__slot_make *make,
-                  tac__slot_free *destroy, void *arg);
+    void *(*slot)(tac_context *ctx, const void *key, tac_slot_make *make,
+                  tac_slot_free *destroy, void *arg);
     void (*log)(tac_context *ctx, tac_log_level level, const char *fmt, ...)
         TAC_PRINTF(3, 4);
 } tac__boot_ops;
@@ -58,14 +58,14 @@ void tac__boot_free(tac__boot *b);
 
 /* All-gather of at most 4096 bytes, bounded by the deadline. A failure here
  * (TIMEOUT, or the callback's) is this rank's own and reported here. */
-TAC_API tac_status tac__boot_exchange(tac__boot *b, const void *send,
-                                      void *recv, size_t bytes);
+tac_status tac__boot_exchange(tac__boot *b, const void *send, void *recv,
+                              size_t bytes);
 /* Shares a verdict: OK if all are; else the lowest failed rank's status, its
  * text in b->text. Quiet: whoever gives up reports. */
-TAC_API tac_status tac__boot_agree(tac__boot *b, tac_status mine);
+tac_status tac__boot_agree(tac__boot *b, tac_status mine);
 /* Sets b->text, and returns s. */
-TAC_API tac_status tac__boot_note(tac__boot *b, tac_status s, const char *fmt,
-                                  ...) TAC_PRINTF(3, 4);
+tac_status tac__boot_note(tac__boot *b, tac_status s, const char *fmt, ...)
+    TAC_PRINTF(3, 4);
 /* Exchanges and compares hellos: MISMATCH on all ranks if they differ. */
 tac_status tac__boot_hello(tac__boot *b, uint64_t config_hash);
 

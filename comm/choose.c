@@ -75,8 +75,7 @@ static tac_status load_ucx(tac__boot *b, const tac_transport **out)
 {
     char why[TAC__TEXT] = "";
     const tac_plugin *plugin = NULL;
-    const tac_status s =
-        tac__plugin_find(UCX_LIBRARY, &plugin, why, sizeof why);
+    const tac_status s = tac_plugin_find(UCX_LIBRARY, &plugin, why, sizeof why);
     if (s == TAC_OK && plugin->transport) {
         *out = plugin->transport;
         return TAC_OK;

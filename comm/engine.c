@@ -50,7 +50,7 @@ static void destroy(void *value)
 
 tac__engine *tac__engine_of(tac_context *ctx)
 {
-    return tac__context_slot(ctx, &slot_key, make, destroy, NULL);
+    return tac_context_slot(ctx, &slot_key, make, destroy, NULL);
 }
 
 static tac_comm *older_than(const tac__engine *e, uint64_t id)

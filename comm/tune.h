@@ -16,9 +16,8 @@
 
 /* Overwrites what the file has in *params (only if all of it is right). Errors:
  * IO, ARG with the line in `why`. */
-TAC_API tac_status tac__tune_read(const char *path, tac__cost_params *params,
-                                  char *why, size_t bytes);
-TAC_API tac_status tac__tune_write(const char *path,
-                                   const tac__cost_params *params);
+tac_status tac__tune_read(const char *path, tac__cost_params *params, char *why,
+                          size_t bytes);
+tac_status tac__tune_write(const char *path, const tac__cost_params *params);
 
 #endif

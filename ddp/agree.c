@@ -46,13 +46,13 @@ static void *keep(tac_context *ctx, void *arg)
 
 tac_status tac__capture_attach(tac_context *ctx, tac__capture *c)
 {
-    return tac__context_slot(ctx, &capture_key, keep, NULL, c) ? TAC_OK
-                                                               : TAC_ERR_NOMEM;
+    return tac_context_slot(ctx, &capture_key, keep, NULL, c) ? TAC_OK
+                                                              : TAC_ERR_NOMEM;
 }
 
 tac__capture *tac__capture_of(tac_context *ctx)
 {
-    return tac__context_slot(ctx, &capture_key, NULL, NULL, NULL);
+    return tac_context_slot(ctx, &capture_key, NULL, NULL, NULL);
 }
 
 static tac_status gather(tac_comm *comm, const int32_t *mine, int32_t *all)

@@ -12,7 +12,7 @@ static inline int ucx_is_there(int loud)
 {
     char why[1024] = "";
     const tac_plugin *plugin = NULL;
-    if (tac__plugin_find("libtacit_ucx.so", &plugin, why, sizeof why) == TAC_OK)
+    if (tac_plugin_find("libtacit_ucx.so", &plugin, why, sizeof why) == TAC_OK)
         return 1;
     if (!strstr(why, "libtacit_ucx.so: cannot open shared object")) return 1;
     if (loud)

@@ -81,6 +81,16 @@ mv "$work/good.so" "$work/above.so"
 cp "$work/above.so" "$work/elsewhere/listed.so"
 load=$work/bin/load
 expect above.so "TAC_OK example" # in the folder above the program's
+mkdir -p "$work/prefix/bin" "$work/prefix/lib/tacit" "$work/lone/tacit"
+cp "$work/load" "$work/prefix/bin/load"
+cp "$work/above.so" "$work/prefix/lib/tacit/installed.so"
+cp "$work/load" "$work/lone/load"
+cp "$work/above.so" "$work/lone/tacit/below.so"
+load=$work/prefix/bin/load
+expect installed.so "TAC_OK example" # ../lib/tacit
+load=$work/lone/load
+expect below.so "TAC_OK example" # tacit/, where a library is installed
+load=$work/bin/load
 export TACIT_PLUGIN_PATH=/nowhere::$work/elsewhere
 expect listed.so "TAC_OK example"
 unset TACIT_PLUGIN_PATH

@@ -239,7 +239,7 @@ static void *make_outer(tac_context *ctx, void *arg)
     entry *e = make_entry(ctx, arg);
     e->name = 'a';
     cr_assert_not_null(
-        tac__context_slot(ctx, &key_b, make_entry, destroy_entry, arg));
+        tac_context_slot(ctx, &key_b, make_entry, destroy_entry, arg));
     return e;
 }
 
@@ -255,10 +255,10 @@ Test(slots, made_once_and_destroyed_in_reverse)
     journal j = {0};
     tac_context *ctx = NULL;
     cr_assert_eq(tac_context_create(NULL, &ctx), TAC_OK);
-    void *a = tac__context_slot(ctx, &key_a, make_outer, destroy_entry, &j);
-    void *b = tac__context_slot(ctx, &key_b, make_entry, destroy_entry, &j);
+    void *a = tac_context_slot(ctx, &key_a, make_outer, destroy_entry, &j);
+    void *b = tac_context_slot(ctx, &key_b, make_entry, destroy_entry, &j);
     cr_assert(a && b && a != b);
-    cr_assert_eq(tac__context_slot(ctx, &key_a, make_outer, NULL, &j), a);
+    cr_assert_eq(tac_context_slot(ctx, &key_a, make_outer, NULL, &j), a);
     cr_assert_eq(j.made, 2);
     tac_context_destroy(ctx);
     cr_assert_str_eq(j.order, "ab", "the inner one was made first");
@@ -271,7 +271,7 @@ Test(slots, failing_make_is_tried_again)
     cr_assert_eq(tac_context_create(NULL, &ctx), TAC_OK);
     for (int i = 0; i < 2; ++i)
         cr_assert_null(
-            tac__context_slot(ctx, &key_a, make_nothing, NULL, &tries));
+            tac_context_slot(ctx, &key_a, make_nothing, NULL, &tries));
     cr_assert_eq(tries, 2);
     tac_context_destroy(ctx);
 }

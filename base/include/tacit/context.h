@@ -88,11 +88,11 @@ TAC_API tac_status tac_context_error(const tac_context *ctx, char *buf,
  * address of a static object of the module; the destructor runs in
  * tac_context_destroy, in reverse order of creation. Returns the existing
  * value, or creates it with `make(ctx, arg)`; NULL if that returned NULL. */
-typedef void *tac__slot_make(tac_context *ctx, void *arg);
-typedef void tac__slot_free(void *value);
-TAC_API void *tac__context_slot(tac_context *ctx, const void *key,
-                                tac__slot_make *make, tac__slot_free *destroy,
-                                void *arg);
+typedef void *tac_slot_make(tac_context *ctx, void *arg);
+typedef void tac_slot_free(void *value);
+TAC_API void *tac_context_slot(tac_context *ctx, const void *key,
+                               tac_slot_make *make, tac_slot_free *destroy,
+                               void *arg);
 
 TAC_END_DECLS
 

@@ -24,8 +24,9 @@ typedef const tac_plugin *tac_plugin_open_fn(unsigned abi);
 #define TAC_PLUGIN_SYMBOL "tac_plugin_open"
 
 /* Loads `path`. A file name without '/' is searched in the folders of the
- * environment's TACIT_PLUGIN_PATH, beside this library, beside the program (and
- * in the folder above each of these two), then by the dynamic linker. The
+ * environment's TACIT_PLUGIN_PATH, beside this library, beside the program
+ * (with each of these two: in the folder above, in its folder tacit/, and where
+ * installed programs have them, ../lib/tacit), then by the dynamic linker. The
  * library stays loaded; signal handlers that loading has set are put back.
  * Errors: UNSUPPORTED with the linker's own text, or both ABI numbers.
  * Thread-safe. */
@@ -34,8 +35,8 @@ TAC_API tac_status tac_plugin_load(tac_context *ctx, const char *path,
 
 /* The same, but the reason is written to `why` and not reported: for ranks that
  * have to agree first. */
-TAC_API tac_status tac__plugin_find(const char *path, const tac_plugin **out,
-                                    char *why, size_t bytes);
+TAC_API tac_status tac_plugin_find(const char *path, const tac_plugin **out,
+                                   char *why, size_t bytes);
 
 TAC_END_DECLS
 

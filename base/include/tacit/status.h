@@ -74,9 +74,9 @@ TAC_API const char *tac_status_remedy(tac_status s);
 #ifdef NDEBUG
 #define TAC_ASSERT(cond) ((void)sizeof(!(cond)))
 #else
-TAC_API void tac__assert_failed(const char *cond, const char *file, int line);
+TAC_API void tac_assert_failed(const char *cond, const char *file, int line);
 #define TAC_ASSERT(cond) \
-    ((cond) ? (void)0 : tac__assert_failed(#cond, __FILE__, __LINE__))
+    ((cond) ? (void)0 : tac_assert_failed(#cond, __FILE__, __LINE__))
 #endif
 
 TAC_END_DECLS

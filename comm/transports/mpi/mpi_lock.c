@@ -22,7 +22,7 @@ static void destroy(void *value)
 
 pthread_mutex_t *tac__mpi_lock_of(tac_context *ctx)
 {
-    return tac__context_slot(ctx, &slot_key, make, destroy, NULL);
+    return tac_context_slot(ctx, &slot_key, make, destroy, NULL);
 }
 
 void tac__mpi_enter(tac__mpi_world *w)

@@ -44,18 +44,18 @@ static tac_status exchange_places(tac__boot *b, tac__mpi_link *l)
     tac__mpi_world *w = l->world;
     const place mine = {w->rank, w->next_tag};
     place *all = calloc((size_t)b->size, sizeof *all);
-    tac_status s = all ? TAC_OK : tac__boot_note(b, TAC_ERR_NOMEM, "no memory");
-    s = tac__boot_agree(b, s);
-    if (s == TAC_OK) s = tac__boot_exchange(b, &mine, all, sizeof mine);
+    tac_status s = all ? TAC_OK : b->ops->note(b, TAC_ERR_NOMEM, "no memory");
+    s = b->ops->agree(b, s);
+    if (s == TAC_OK) s = b->ops->exchange(b, &mine, all, sizeof mine);
     for (int r = 0; r < b->size && s == TAC_OK; r++) {
         l->peer[r] = all[r].rank;
         if (all[r].tag > l->tag) l->tag = all[r].tag;
     }
     free(all);
     if (s == TAC_OK && l->tag > w->tag_ub - 2)
-        s = tac__boot_note(b, TAC_ERR_UNSUPPORTED,
-                           "more communicators than MPI has tags (%d)",
-                           w->tag_ub);
+        s = b->ops->note(b, TAC_ERR_UNSUPPORTED,
+                         "more communicators than MPI has tags (%d)",
+                         w->tag_ub);
     if (s == TAC_OK) w->next_tag = l->tag + 3;
     return s;
 }
@@ -101,8 +101,8 @@ static tac_status open_mpi(tac__boot *b, void *arg,
 {
     (void)config;
     tac__mpi_link *l = new_link(b, arg);
-    tac_status s = l ? TAC_OK : tac__boot_note(b, TAC_ERR_NOMEM, "no memory");
-    s = tac__boot_agree(b, s);
+    tac_status s = l ? TAC_OK : b->ops->note(b, TAC_ERR_NOMEM, "no memory");
+    s = b->ops->agree(b, s);
     if (s == TAC_OK) s = exchange_places(b, l);
     if (s == TAC_OK)
         *state = l;
