@@ -2,7 +2,7 @@
 
 Looked for in this order: $TACIT_LIBRARY (a file or a folder), a build folder
 beside this package's source, pkg-config, the loader's own path. The library of
-local SGD has all of comm in it, so it is taken first; with the one of comm
+local SGD links that of comm, so it is taken first; with the one of comm
 alone everything works but LocalSGD.
 """
 
