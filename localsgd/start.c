@@ -218,10 +218,38 @@ static void set_anchor(tac_localsgd *l)
                            1.0f);
 }
 
+/* What is counted with can't be just any number: who edits a file would have
+ * intervals that never end, or fragments that there are none of. */
+static int clock_can_be(const tac__clock *k)
+{
+    return k->attempts >= 0 && k->attempts < INT64_MAX / 2 && k->begin >= 0 &&
+           k->begin <= k->attempts && k->length >= 0 && k->clean >= 0 &&
+           k->clean <= k->attempts && k->last >= 0;
+}
+
+static int flight_can_be(const tac_localsgd *l, const tac__flight *g)
+{
+    return (g->active == 0 || g->active == 1) && g->fragment >= 0 &&
+           g->fragment < l->n_fragments && g->sent <= l->clock.attempts;
+}
+
+static tac_status check_state(tac_localsgd *l)
+{
+    int64_t bad = clock_can_be(&l->clock) ? 0 : 1;
+
+    for (int64_t i = 0; i < l->n_flights; i++)
+        bad += !flight_can_be(l, &l->flights[i]);
+    if (bad == 0) return TAC_OK;
+    return tac_fail(l->ctx, TAC_ERR_DATA,
+                    "localsgd: the state that was loaded can't be: its clock "
+                    "or a delta under way has numbers out of range; it is "
+                    "damaged, load another");
+}
+
 static tac_status check_loaded(tac_localsgd *l, tac_start how)
 {
-    if (how != TAC_START_LOADED || l->hash_loaded == l->hash_config)
-        return TAC_OK;
+    if (how != TAC_START_LOADED) return TAC_OK;
+    if (l->hash_loaded == l->hash_config) return check_state(l);
     if (l->hash_loaded == 0)
         return tac_fail(l->ctx, TAC_ERR_STATE,
                         "localsgd: no state was loaded; walk it before "

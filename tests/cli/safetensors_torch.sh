@@ -5,6 +5,7 @@
 set -u
 : "${BUILD:?set BUILD to the build folder}"
 python=${TACIT_PYTHON-python3}
+unset TACIT_PYTHON
 exchange=$BUILD/tests/battery_data_exchange
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
