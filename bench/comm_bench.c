@@ -79,6 +79,14 @@ static tac_status read_options(tac_context *ctx, tac_options *o, int argc,
     return TAC_OK;
 }
 
+/* Tasks of the Slurm step that this process is one of; 0: none. */
+static int step_tasks(void)
+{
+    const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
+
+    return tasks && getenv("SLURM_PROCID") ? atoi(tasks) : 0;
+}
+
 /* The size of a job that a launcher started this process in; 0: none. */
 static int launched(void)
 {
@@ -86,13 +94,39 @@ static int launched(void)
                                         NULL};
     for (int i = 0; names[i]; i++)
         if (getenv(names[i])) return atoi(getenv(names[i]));
-    return getenv("PMIX_RANK") && getenv("SLURM_STEP_NUM_TASKS")
-               ? atoi(getenv("SLURM_STEP_NUM_TASKS"))
-               : 0;
+    return getenv("PMIX_RANK") ? step_tasks() : 0;
 }
 
-static int run(const tac__bench_start *s)
+/* Of several that a launcher has started, one speaks. */
+static int is_first(void)
 {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                        "SLURM_PROCID", NULL};
+    for (int i = 0; names[i]; i++)
+        if (getenv(names[i])) return atoi(getenv(names[i])) == 0;
+    return 1;
+}
+
+/* N jobs of one that look like one of N: srun without PMI support. */
+static int refuse_singleton(const tac__bench_start *s)
+{
+    const int tasks = step_tasks();
+
+    if (tasks <= 1 || launched() > 0 || s->opt->allow_singleton) return 0;
+    if (is_first())
+        fprintf(stderr,
+                "comm_bench: started as one of %d tasks, but nothing connects "
+                "them; use srun --mpi=pmix, or mpirun; if %d separate jobs are "
+                "wanted: --allow-singleton\n",
+                tasks, tasks);
+    return 2;
+}
+
+static int run(tac__bench_start *s)
+{
+    if (refuse_singleton(s)) return 2;
+    s->told = launched();
+    s->first = is_first();
 #ifdef TAC_HAVE_MPI
     /* Alone, MPI is a baseline for one rank. */
     if (launched() ||

@@ -26,6 +26,7 @@ typedef struct tac__comm_options {
     const char *wire, *memory, *algorithm, *algorithms, *tune_file;
     const char *transport, *emulate, *progress;
     int64_t ranks, timeout_s;
+    int allow_singleton;
     int deterministic;
     const char *baseline;
     int check, corrupt;
@@ -113,6 +114,8 @@ typedef struct tac__bench_start {
     const tac_options *options;
     const volatile sig_atomic_t *stop;
     tac__bench_main *main;
+    int told;  /* ranks that a launcher says to have started; 0: none */
+    int first; /* of these */
 } tac__bench_start;
 int tac__bench_threads(const tac__bench_start *s);
 int tac__bench_mpi(const tac__bench_start *s);

@@ -182,6 +182,17 @@ static int refuse(const tac__bench_start *s, const job *j)
         if (j->rank == first) fprintf(stderr, "comm_bench: %s\n", s->message);
         return code;
     }
+    if (s->told > 1 && j->size == 1 && !s->opt->allow_singleton) {
+        if (s->first)
+            fprintf(
+                stderr,
+                "comm_bench: started as one of %d, but MPI sees a world of "
+                "one; use the mpirun of the MPI that tacit was built with, or "
+                "srun --mpi=pmix; if separate jobs are wanted: "
+                "--allow-singleton\n",
+                s->told);
+        return 2;
+    }
     if (s->action == TAC_ACTION_RUN && s->opt->ranks > 0 && j->size > 1) {
         if (j->rank == 0)
             fprintf(stderr, "comm_bench: --ranks is for threads of one "

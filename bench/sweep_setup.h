@@ -11,6 +11,9 @@ typedef struct sweep_launcher {
     const char *command;
 } sweep_launcher;
 sweep_launcher sweep_find_launcher(void);
+/* 1, with a message of one of them: srun has started the sweep several times,
+ * which would get into each other's way. */
+int sweep_of_many_tasks(const sweep_launcher *l);
 
 /* What the sweep only points to. */
 typedef struct sweep_setup {

@@ -13,9 +13,9 @@
 enum { TEXT_BYTES = 8192 };
 
 /* What may differ from rank to rank. */
-static const char *const local_keys[] = {"ranks",    "threads", "run-dir",
-                                         "json",     "quiet",   "config",
-                                         "data-dir", "prefetch"};
+static const char *const local_keys[] = {
+    "ranks",  "threads",  "run-dir",  "json",           "quiet",
+    "config", "data-dir", "prefetch", "allow-singleton"};
 
 static int is_local(const char *key)
 {

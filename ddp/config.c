@@ -25,6 +25,9 @@ static const tac_option table[] = {
      "ranks as threads of this process; under mpirun or srun the launcher "
      "decides",
      AT(ranks), 0, 256, NULL, "ranks and communication"},
+    {"allow-singleton", TAC_OPT_BOOL, "false", NULL,
+     "train alone where a launcher has made a job of its own of each task",
+     AT(allow_singleton), 0, 0, NULL, NULL},
     {"threads", TAC_OPT_INT, "0", "threads",
      "compute threads of a rank; 0: its share of the CPUs", AT(threads), 0,
      4096, NULL, NULL},

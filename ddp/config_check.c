@@ -9,18 +9,21 @@
 #include "tacit/codec.h"
 #include "tacit/shards.h"
 
+static const long long MOST_STEPS = 1000000000000;
+
 static tac_status check_every(tac_context *ctx, const char *option,
                               const char *text)
 {
     char *end = NULL;
 
     if (!strcmp(text, "epoch") || !strcmp(text, "0")) return TAC_OK;
-    if (*text >= '1' && *text <= '9' && strtoll(text, &end, 10) > 0 &&
+    if (*text >= '1' && *text <= '9' && strtoll(text, &end, 10) <= MOST_STEPS &&
         *end == '\0')
         return TAC_OK;
     return tac_fail(ctx, TAC_ERR_CONFIG,
-                    "--%s %s is neither 'epoch' nor a number of steps", option,
-                    text);
+                    "--%s %.40s is neither 'epoch' nor a number of steps up to "
+                    "1e12; 0 is never",
+                    option, text);
 }
 
 /* Checkpoints live in the run folder, and so does what auto looks for. */
@@ -81,6 +84,8 @@ static tac_status check_best(tac_context *ctx, const tac_train_config *c)
                     c->save_every, c->eval_every);
 }
 
+enum { USUAL_BATCH = 32 }; /* of the table */
+
 static tac_status resolve_batch(tac_context *ctx, tac_train_config *c,
                                 int world)
 {
@@ -90,12 +95,20 @@ static tac_status resolve_batch(tac_context *ctx, tac_train_config *c,
         c->global_batch = c->batch * ranks;
         return TAC_OK;
     }
+    if (c->batch != USUAL_BATCH && c->batch * ranks != c->global_batch)
+        return tac_fail(ctx, TAC_ERR_CONFIG,
+                        "--batch %lld x %d rank%s x --accumulate %lld is %lld, "
+                        "and --global-batch is %lld: give one of the two",
+                        (long long)c->batch, world, world == 1 ? "" : "s",
+                        (long long)c->accumulate, (long long)(c->batch * ranks),
+                        (long long)c->global_batch);
     if (c->global_batch % ranks != 0)
         return tac_fail(
             ctx, TAC_ERR_CONFIG,
-            "--global-batch %lld does not divide by %d ranks x --accumulate "
+            "--global-batch %lld does not divide by %d rank%s x --accumulate "
             "%lld; the nearest that does is %lld",
-            (long long)c->global_batch, world, (long long)c->accumulate,
+            (long long)c->global_batch, world, world == 1 ? "" : "s",
+            (long long)c->accumulate,
             (long long)(ranks * ((c->global_batch + ranks / 2) / ranks > 0
                                      ? (c->global_batch + ranks / 2) / ranks
                                      : 1)));
@@ -121,12 +134,47 @@ static tac_status check_skipping(tac_context *ctx, const tac_train_config *c)
                     option);
 }
 
-static tac_status check_path(tac_context *ctx, const char *option,
-                             const char *path)
+/* Two options that would write over each other's file. */
+static tac_status check_same_file(tac_context *ctx, const char *const *option,
+                                  const char *const *path, int i)
 {
-    if (!path || *path) return TAC_OK;
+    for (int k = 0; k < i; k++)
+        if (path[i] && path[k] && !strcmp(path[i], path[k]))
+            return tac_fail(ctx, TAC_ERR_CONFIG,
+                            "--%s and --%s are both %.200s; give each a file "
+                            "of its own",
+                            option[k], option[i], path[i]);
+    return TAC_OK;
+}
+
+static tac_status check_paths(tac_context *ctx, const tac_train_config *c)
+{
+    enum { FILES = 4 };
+    const char *const option[] = {"json",          "trace",   "record",
+                                  "attempt-times", "run-dir", "resume",
+                                  "data-dir",      "emulate", "param-groups"};
+    const char *const path[] = {c->json,          c->trace,   c->record,
+                                c->attempt_times, c->run_dir, c->resume,
+                                c->data_dir,      c->emulate, c->param_groups};
+
+    for (int i = 0; i < (int)(sizeof path / sizeof *path); i++) {
+        if (path[i] && !*path[i])
+            return tac_fail(ctx, TAC_ERR_CONFIG,
+                            "--%s is empty; give it a value, or leave it out",
+                            option[i]);
+        if (i < FILES) TAC_TRY(check_same_file(ctx, option, path, i));
+    }
+    return TAC_OK;
+}
+
+static tac_status check_data(tac_context *ctx, const tac_train_config *c)
+{
+    if (!c->data_dir || !strcmp(c->data, "fashion-mnist")) return TAC_OK;
     return tac_fail(ctx, TAC_ERR_CONFIG,
-                    "--%s is empty; give a path, or leave it out", option);
+                    "--data-dir is the folder of fashion-mnist, and means "
+                    "nothing to --data %.100s: leave it out, or use --data "
+                    "idx:DIR",
+                    c->data);
 }
 
 static tac_status check_compress(tac_context *ctx, const tac_train_config *c)
@@ -141,12 +189,8 @@ static tac_status check_compress(tac_context *ctx, const tac_train_config *c)
 tac_status tac_train_config_resolve(tac_context *ctx, tac_train_config *c,
                                     int world)
 {
-    TAC_TRY(check_path(ctx, "run-dir", c->run_dir));
-    TAC_TRY(check_path(ctx, "json", c->json));
-    TAC_TRY(check_path(ctx, "trace", c->trace));
-    TAC_TRY(check_path(ctx, "record", c->record));
-    TAC_TRY(check_path(ctx, "attempt-times", c->attempt_times));
-    TAC_TRY(check_path(ctx, "resume", c->resume));
+    TAC_TRY(check_paths(ctx, c));
+    TAC_TRY(check_data(ctx, c));
     TAC_TRY(check_skipping(ctx, c));
     TAC_TRY(check_every(ctx, "eval-every", c->eval_every));
     TAC_TRY(check_saving(ctx, c));

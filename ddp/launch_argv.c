@@ -1,4 +1,4 @@
-/* The four options of programs that have no option table of their own. */
+/* The options of programs that have no option table of their own. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 typedef struct settings {
     int64_t ranks, threads;
     const char *transport;
+    int allow_singleton;
 } settings;
 
 #define AT(field) offsetof(settings, field)
@@ -24,6 +25,9 @@ static const tac_option table[] = {
      4096, NULL, NULL},
     {"transport", TAC_OPT_ENUM, "auto", NULL, "how ranks exchange data",
      AT(transport), 0, 0, "auto|thread|shm|mpi|ucx", NULL},
+    {"allow-singleton", TAC_OPT_BOOL, "false", NULL,
+     "go on alone where a launcher has made a job of its own of each task",
+     AT(allow_singleton), 0, 0, NULL, NULL},
     {NULL, TAC_OPT_BOOL, NULL, NULL, NULL, 0, 0, 0, NULL, NULL}};
 
 /* Keeps the message; tac_launch prints it. */
@@ -48,7 +52,7 @@ static int is_ours(const char *arg)
         if (arg[n] == '\0') return 2;
         if (arg[n] == '=') return 1;
     }
-    return !strcmp(arg, "--help");
+    return !strcmp(arg, "--help") || !strcmp(arg, "--allow-singleton");
 }
 
 /* Moves ours to `own`; the others close up. Without arguments of the program's
@@ -76,7 +80,7 @@ static int take_out(int *argc, char **argv, int all, char **own)
 
 static void print_help(const tac_launch_config *c)
 {
-    settings s = {0, 0, NULL};
+    settings s = {0, 0, NULL, 0};
     const tac_options_config oc = {c->program ? c->program
                                               : program_invocation_short_name,
                                    c->usage ? c->usage : "", NULL, table, &s};
@@ -91,7 +95,7 @@ static tac_status read_all(tac_context *ctx, int argc, char **argv,
                            tac_launch_config *c)
 {
     static const char *const others[] = {"TACIT_ISA", "TACIT_SKIP_SETUP", NULL};
-    settings s = {0, 0, NULL};
+    settings s = {0, 0, NULL, 0};
     const tac_options_config oc = {"program", "", NULL, table, &s};
     tac_options_action action = TAC_ACTION_RUN;
     tac_options *o = NULL;
@@ -102,6 +106,7 @@ static tac_status read_all(tac_context *ctx, int argc, char **argv,
     if (status >= 0) {
         c->ranks = (int)s.ranks;
         c->threads = (int)s.threads;
+        c->allow_singleton = s.allow_singleton;
         snprintf(c->transport, sizeof c->transport, "%s", s.transport);
         c->comm.transport = c->transport;
         if (action != TAC_ACTION_RUN) c->print = print_help;

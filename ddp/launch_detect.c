@@ -35,13 +35,15 @@ static int from_pmi(tac__launch *l)
     return 1;
 }
 
-/* Under srun without PMI support every task would be a world of its own. */
+/* Under srun without PMI support every task would be a world of its own: it is
+ * not launched then, but one of several all the same, of which one speaks. */
 static int from_slurm(tac__launch *l)
 {
     l->step_tasks =
         getenv("SLURM_PROCID") ? env_int("SLURM_STEP_NUM_TASKS", 0) : 0;
-    if (l->step_tasks < 1 || !getenv("PMIX_RANK")) return 0;
+    if (l->step_tasks < 1) return 0;
     l->rank = env_int("SLURM_PROCID", 0);
+    if (!getenv("PMIX_RANK")) return 0;
     l->size = l->step_tasks;
     l->local_rank = env_int("SLURM_LOCALID", 0);
     l->launcher = "srun";

@@ -24,6 +24,7 @@ typedef struct tac__fate {
 typedef struct tac__one_rank {
     const tac__world *world;
     int rank, size, local_ranks;
+    int threads; /* if nobody has said; 0: of the process's CPUs */
     tac_status (*connect)(struct tac__one_rank *self, tac_context *ctx,
                           tac_comm **out);
     void *connect_arg;

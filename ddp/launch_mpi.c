@@ -16,16 +16,24 @@ static const double patience_s = 5;
 /* ---- before the ranks -----------------------------------------------------
  */
 
-static int host_ranks(void)
+/* Ranks of this host, and a rank's share of the CPUs that they may use
+ * together: a launcher may have bound each to some of its own. */
+static int host_ranks(int *share)
 {
     MPI_Comm host;
+    cpu_set_t mine, all;
     int n = 1;
 
+    *share = tac__launch_cpus();
     if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0,
                             MPI_INFO_NULL, &host) != MPI_SUCCESS)
         return 1;
     MPI_Comm_size(host, &n);
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_ZERO(&mine);
+    MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, host);
     MPI_Comm_free(&host);
+    if (CPU_COUNT(&all) / n < *share) *share = CPU_COUNT(&all) / n;
+    if (*share < 1) *share = 1;
     return n;
 }
 
@@ -73,14 +81,27 @@ static int silent_singleton(const tac__world *w, int size)
     const tac__launch *l = &w->launch;
     const int told = l->size > l->step_tasks ? l->size : l->step_tasks;
 
-    if (size > 1 || told <= 1) return 0;
+    if (size > 1 || told <= 1 || w->config->allow_singleton) return 0;
     if (l->rank == 0)
         fprintf(stderr,
                 "%s: started as one of %d tasks, but MPI sees a world of one; "
                 "use srun --mpi=pmix, or the mpirun of the MPI that tacit was "
-                "built with\n",
-                w->program, told);
+                "built with; if %d separate jobs are wanted: "
+                "--allow-singleton\n",
+                w->program, told, told);
     return 1;
+}
+
+/* The launcher decides how many ranks there are, but not silently. */
+static void say_other_ranks(const tac__world *w, int rank, int size)
+{
+    const int asked = w->config->ranks;
+
+    if (rank != 0 || w->config->quiet || asked == 0 || asked == size) return;
+    fprintf(stderr,
+            "%s: warning: --ranks %d is not used, because %s has started %d; "
+            "to have ranks as threads, start the program without it\n",
+            w->program, asked, w->launch.launcher, size);
 }
 
 /* ---- after them -----------------------------------------------------------
@@ -132,13 +153,11 @@ static tac_status connect_mpi(tac__one_rank *self, tac_context *ctx,
 
 static int run_rank(const tac__world *w, int rank, int size)
 {
-    tac__one_rank self = {.world = w,
-                          .rank = rank,
-                          .size = size,
-                          .local_ranks = host_ranks(),
-                          .connect = connect_mpi};
+    tac__one_rank self = {
+        .world = w, .rank = rank, .size = size, .connect = connect_mpi};
     int code;
 
+    self.local_ranks = host_ranks(&self.threads);
     tac__launch_rank(&self);
     code = conclude(&self);
     /* After a broken communication MPI_Finalize could wait for ever. */
@@ -163,7 +182,10 @@ int tac__launch_mpi(const tac__world *w)
         return code;
     }
     if (!code && silent_singleton(w, size)) code = 2;
-    if (!code) code = run_rank(w, rank, size);
+    if (!code) {
+        say_other_ranks(w, rank, size);
+        code = run_rank(w, rank, size);
+    }
     MPI_Finalize();
     return code;
 }

@@ -15,7 +15,7 @@ static tac_status make_context(tac__one_rank *self, tac_context **out)
     cc.rank = self->rank;
     cc.world = self->size;
     cc.local_ranks = self->local_ranks;
-    cc.threads = lc->threads;
+    cc.threads = lc->threads > 0 ? lc->threads : self->threads;
     cc.level = lc->quiet ? TAC_LOG_ERROR : TAC_LOG_WARN;
     cc.log = tac__capture_log;
     cc.log_arg = &self->capture;

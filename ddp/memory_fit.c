@@ -149,8 +149,12 @@ static void suggest(remedy *m, const char *what, uint64_t need)
 static int64_t largest_batch(const remedy *m, tac_train_config *config,
                              const tac_optimizer_config *oc, uint64_t *need)
 {
-    int64_t low = 0, high = config->batch; /* fits; does not */
+    const uint64_t samples = tac_dataset_get_info(m->run->data.train).count;
+    const uint64_t world = (uint64_t)m->run->rank->world;
+    const int64_t most = (int64_t)((samples + world - 1) / world);
+    int64_t low = 0, high = config->batch; /* fits; does not, or can't be */
 
+    if (high > most + 1) high = most + 1;
     while (high - low > 1) {
         config->batch = low + (high - low) / 2;
         const uint64_t n = would_need(m->run, config, oc);

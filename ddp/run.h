@@ -110,6 +110,10 @@ void tac__metrics_memory(tac__run *run);
 void tac__metrics_write(tac__run *run);
 
 /* run_dir.c: rank 0's files. */
+/* preflight.c: enough samples for the ranks, and to evaluate with? The data is
+ * open, nothing else is. Then: for batch and accumulation? */
+tac_status tac__preflight_samples(const tac__run *run);
+tac_status tac__preflight_batch(const tac__run *run);
 tac_status tac__run_dir_open(tac__run *run);
 tac_status tac__run_dir_finish(tac__run *run);
 void tac__run_dir_close(tac__run *run);

@@ -88,12 +88,14 @@ static tac_status open_local(tac__run *run)
 {
     tac_dataset_info info;
 
+    TAC_TRY(tac__preflight_samples(run));
     TAC_TRY(open_samplers(run));
     plan_steps(run);
     info = tac_dataset_get_info(run->data.train);
     TAC_TRY(tac_replica_open(run->rank->ctx, run->rank->comm, run->config,
                              &info, &run->replica));
     TAC_TRY(tac__memory_check(run));
+    TAC_TRY(tac__preflight_batch(run));
     TAC_TRY(open_loaders(run));
     TAC_TRY(tac__attempt_times_open(run));
     return tac__run_dir_open(run);
@@ -262,6 +264,7 @@ tac_launch_config tac__train_launch(const tac_train_config *c)
     lc.ranks = (int)c->ranks;
     lc.threads = (int)c->threads;
     lc.quiet = c->quiet;
+    lc.allow_singleton = c->allow_singleton;
     if (c->trace) lc.trace_events = (size_t)1 << 18;
     lc.comm.transport = c->transport;
     lc.comm.emulate = c->emulate;

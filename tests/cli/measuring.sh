@@ -170,13 +170,13 @@ done
 holds "sorted" "$(get sorted eval_accuracy) < 0.3"
 holds "iid" "$(get iid eval_accuracy) > 0.8"
 holds "dirichlet:1000" "$(get dirichlet:1000 eval_accuracy) > 0.8"
-# Bitwise from a checkpoint in the middle of an epoch; more ranks than samples.
+# Bitwise from a checkpoint in the middle of an epoch; as many ranks as samples.
 run whole --shards dirichlet:0.3 --steps 40 --run-dir "$out/shards" --save-every 13
 rm -rf "$out/shards/checkpoints/step-00000040" "$out/shards/checkpoints/step-00000039"
 run rest --shards dirichlet:0.3 --steps 40 --run-dir "$out/shards" --resume "$out/shards/checkpoints/step-00000026"
 same "resumed shards" whole rest params_hash train_loss samples
 refused "shards" --shards sorted --steps 40 --run-dir "$out/shards" --resume "$out/shards/checkpoints/step-00000026"
-run few --data synth:12 --ranks 13 --shards sorted --epochs 3
+run few --data synth:12 --ranks 11 --batch 1 --shards sorted --epochs 3
 expect "samples of few" "$(get few samples)" 33
 refused "dirichlet:A" --shards dirichlet:0
 

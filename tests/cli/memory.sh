@@ -24,7 +24,7 @@ check() { # check NAME ARGUMENTS...
     local name=$1 host counted kind
     shift
     rm -rf "$out/run"
-    timeout 60 "$train" --data synth:300 --steps 1 --eval-every 0 --quiet \
+    timeout 60 "$train" --data synth:5000 --steps 1 --eval-every 0 --quiet \
         --run-dir "$out/run" "$@" >"$out/log" 2>&1 || {
         fail "$name: rc $?: $(head -n 3 "$out/log")"
         return
@@ -89,7 +89,7 @@ check "eager" --ranks 3 --model mlp:300 --sync streaming --stale eager \
 refused() {
     local name=$1 rc=0
     shift
-    timeout 60 $train --data synth:300 --quiet --steps 1 "$@" >"$out/log" 2>&1 || rc=$?
+    timeout 60 $train --data synth:5000 --quiet --steps 1 "$@" >"$out/log" 2>&1 || rc=$?
     [ $rc -eq 2 ] || fail "$name: rc $rc, not 2: $(head -n 3 "$out/log")"
     [ "$(grep -c 'would need' "$out/log")" -eq 1 ] || fail "$name: $(cat "$out/log")"
     echo "$name: $(cut -c1-400 "$out/log")"
@@ -98,7 +98,7 @@ refused() {
 accepted() {
     local name=$1
     shift
-    timeout 60 "$train" --data synth:300 --steps 1 --dry-run "$@" >"$out/table" 2>&1 ||
+    timeout 60 "$train" --data synth:5000 --steps 1 --dry-run "$@" >"$out/table" 2>&1 ||
         fail "$name: refused, too: $(cat "$out/table")"
 }
 
@@ -125,7 +125,7 @@ else
     fail "no batch was suggested"
 fi
 # With --dry-run the table of a run that is refused is shown all the same.
-timeout 60 "$train" --data synth:300 --dry-run $deep --batch 2000 $limit \
+timeout 60 "$train" --data synth:5000 --dry-run $deep --batch 2000 $limit \
     >"$out/table" 2>"$out/log"
 [ $? -eq 2 ] || fail "a dry run that does not fit: rc is not 2"
 grep -q "  activations " "$out/table" || fail "no table: $(cat "$out/table")"

@@ -64,12 +64,11 @@ static tac_localsgd *make(int kind, float *values)
     if (kind & 2) c.codec = "int8";
     if (tac_localsgd_create(comm(), &c, &l) < 0) abort();
     for (int i = 0; i < 2; i++)
-        if (tac_localsgd_add(
-                l, &(tac_localsgd_tensor){.name = i ? "b" : "a",
-                                          .dtype = TAC_F32,
-                                          .count = N,
-                                          .data = values + i * N,
-                                          .layer = i}) < 0)
+        if (tac_localsgd_add(l, &(tac_localsgd_tensor){.name = i ? "b" : "a",
+                                                       .dtype = TAC_F32,
+                                                       .count = N,
+                                                       .data = values + i * N,
+                                                       .layer = i}) < 0)
             abort();
     return l;
 }

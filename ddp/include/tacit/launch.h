@@ -25,8 +25,8 @@
  * is printed is that of the rank that was to blame. Warnings are printed as
  * they come. A process that was started as one of several, but finds itself
  * alone in MPI's world (srun without --mpi=pmix, the wrong mpirun), refuses to
- * train N times the same. INTERRUPTED, which ranks agree on, stops nobody and
- * is not told.
+ * train N times the same, unless told --allow-singleton. INTERRUPTED, which
+ * ranks agree on, stops nobody and is not told.
  *
  * Exit codes, as of all programs of tacit: 0 success; 2 usage, configuration or
  * data (ARG, CONFIG, DATA, IO, MISMATCH, UNSUPPORTED); 3 DIVERGED; 75
@@ -73,18 +73,22 @@ typedef struct tac_launch_config {
     int more_arguments; /* 1: the program has arguments of its own, which stay
                            in argv; 0: others than the four are mistakes */
     char transport[16]; /* room for --transport */
+
+    int allow_singleton; /* 1: a job of its own for each task, if that is all
+                            that the launcher has made */
 } tac_launch_config;
 
 #define TAC_LAUNCH_CONFIG_INIT                                             \
     {                                                                      \
         sizeof(tac_launch_config), NULL, 0, 0, 0, 0, TAC_COMM_CONFIG_INIT, \
-            NULL, TAC_OK, "", NULL, NULL, NULL, 0, ""                      \
+            NULL, TAC_OK, "", NULL, NULL, NULL, 0, "", 0                   \
     }
 
-/* Reads --ranks N, --threads N, --transport NAME and --help, and takes them out
- * of argv (argv[0] stays; *argc is what is left). What is wrong is kept in *c
- * for tac_launch to tell. TACIT_RANKS, TACIT_THREADS and TACIT_TRANSPORT are
- * read, too; the command line wins. `c` must stay where it is. */
+/* Reads --ranks N, --threads N, --transport NAME, --allow-singleton and --help,
+ * and takes them out of argv (argv[0] stays; *argc is what is left). What is
+ * wrong is kept in *c for tac_launch to tell. TACIT_RANKS, TACIT_THREADS and
+ * TACIT_TRANSPORT are read, too; the command line wins. `c` must stay where it
+ * is. */
 TAC_API void tac_launch_argv(int *argc, char **argv, tac_launch_config *c);
 
 /* Runs `body` on every rank and returns the process's exit code, the same on

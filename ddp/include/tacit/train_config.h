@@ -21,7 +21,8 @@ typedef struct tac_train_config {
     double dropout;       /* probability in [0,1) in front of the last layers */
 
     /* Ranks, threads, transport. */
-    int64_t ranks;   /* thread ranks when there is no launcher; 0: one */
+    int64_t ranks;       /* thread ranks when there is no launcher; 0: one */
+    int allow_singleton; /* go on where each task is a job of its own */
     int64_t threads; /* a rank; 0: CPUs of the affinity mask over local ranks */
     const char *device;
     const char *isa; /* NULL: best; "ref", "avx2", "avx512", "onednn" */
