@@ -230,12 +230,34 @@ static int clock_can_be(const tac__clock *k)
 static int flight_can_be(const tac_localsgd *l, const tac__flight *g)
 {
     return (g->active == 0 || g->active == 1) && g->fragment >= 0 &&
-           g->fragment < l->n_fragments && g->sent <= l->clock.attempts;
+           g->fragment < l->n_fragments && g->sent >= 0 &&
+           g->sent <= l->clock.attempts;
+}
+
+static int is_count(int64_t x)
+{
+    return x >= 0 && x < INT64_MAX / 2;
+}
+
+static int stats_can_be(const tac_localsgd *l)
+{
+    const tac_localsgd_stats *s = &l->stats;
+    int good = is_count(s->micro_steps) && is_count(s->skipped) &&
+               is_count(s->syncs) && is_count(s->dropped) &&
+               is_count(s->last_interval) && is_count(l->last_sync) &&
+               l->last_sync <= l->clock.attempts &&
+               is_count(l->interval_attempts);
+
+    for (int i = 0; i < TAC_LOCALSGD_LEVELS; i++)
+        good &= is_count(s->syncs_level[i]);
+    for (int i = 0; i < TAC_TENSOR_ROLES; i++)
+        good &= is_count((int64_t)s->bytes_role[i]);
+    return good;
 }
 
 static tac_status check_state(tac_localsgd *l)
 {
-    int64_t bad = clock_can_be(&l->clock) ? 0 : 1;
+    int64_t bad = !clock_can_be(&l->clock) + !stats_can_be(l);
 
     for (int64_t i = 0; i < l->n_flights; i++)
         bad += !flight_can_be(l, &l->flights[i]);
