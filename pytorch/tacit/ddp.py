@@ -7,8 +7,7 @@ for it in C without Python's lock, and completes the future: so backward goes
 on. That thread alone uses the state's communicator, which it has split off.
 """
 
-from __future__ import annotations
-
+# No "from __future__ import annotations": DDP looks at the hook's annotations.
 import collections
 import queue
 import threading
@@ -16,6 +15,7 @@ import weakref
 from typing import Optional
 
 import torch
+import torch.distributed as dist
 
 from . import state as saved
 from . import structs as s
@@ -265,7 +265,7 @@ class DDPState:
 
 
 def ddp_hook(state: DDPState,
-             bucket: "torch.distributed.GradBucket") -> torch.futures.Future:
+             bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """Averages a bucket's gradients over the ranks, as DDP itself would."""
     return state.submit(bucket.buffer(), bucket.index(),
                         bucket.parameters() if state.codec.handle else None)

@@ -119,17 +119,14 @@ class LocalSGD:
                                       self.comm, self._memory)
         self._how = {"broadcast": s.START_BROADCAST,
                      "verify": s.START_VERIFY}[start]
-        self._started = self._finished = False
         self.description = _describe(self._lib, config)
         self._add_all(module)
 
     # ---- the run
 
     def start(self) -> None:
-        """Collective; `with` and the first step call it."""
-        if not self._started:
-            self._check(self._lib.tac_localsgd_start(self._object, self._how))
-            self._started = True
+        """Collective, before the first forward pass; `with` calls it."""
+        self._check(self._lib.tac_localsgd_start(self._object, self._how))
 
     def step(self, *, lr: float = 1.0, loss: float = float("nan"),
              samples: float = 1.0, skipped: bool = False) -> Sync:
@@ -139,7 +136,6 @@ class LocalSGD:
         `lr` is the optimizer's, for slowmo; `samples` the rank's weight, for
         weighting "samples". A rank without data left calls it with samples=0.
         """
-        self.start()
         event = s.SyncEvent()
         step = s.LocalStep(lr, float(loss), samples, int(skipped))
         self._check(self._lib.tac_localsgd_step(self._object, step, event))
@@ -148,10 +144,7 @@ class LocalSGD:
 
     def finish(self) -> None:
         """Collective: all ranks end with the same parameters."""
-        if not self._finished:
-            self.start()
-            self._check(self._lib.tac_localsgd_finish(self._object))
-            self._finished = True
+        self._check(self._lib.tac_localsgd_finish(self._object))
 
     def __enter__(self) -> "LocalSGD":
         self.start()
@@ -202,7 +195,6 @@ class LocalSGD:
     def state_dict(self) -> saved.State:
         """All that going on bit for bit needs, of this rank and but for the
         module's own tensors; collective. torch.save can write it."""
-        self.start()
         self._check(self._lib.tac_localsgd_settle(self._object))
         return saved.save(self._walk, self._check)
 
