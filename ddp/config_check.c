@@ -11,12 +11,14 @@
 
 static const long long MOST_STEPS = 1000000000000;
 
+/* `word`: one more that the option knows. */
 static tac_status check_every(tac_context *ctx, const char *option,
-                              const char *text)
+                              const char *text, const char *word)
 {
     char *end = NULL;
 
-    if (!strcmp(text, "epoch") || !strcmp(text, "0")) return TAC_OK;
+    if (!strcmp(text, "epoch") || !strcmp(text, "0") || !strcmp(text, word))
+        return TAC_OK;
     if (*text >= '1' && *text <= '9' && strtoll(text, &end, 10) <= MOST_STEPS &&
         *end == '\0')
         return TAC_OK;
@@ -29,7 +31,7 @@ static tac_status check_every(tac_context *ctx, const char *option,
 /* Checkpoints live in the run folder, and so does what auto looks for. */
 static tac_status check_saving(tac_context *ctx, const tac_train_config *c)
 {
-    TAC_TRY(check_every(ctx, "save-every", c->save_every));
+    TAC_TRY(check_every(ctx, "save-every", c->save_every, "best"));
     if (!c->run_dir && strcmp(c->save_every, "0"))
         return tac_fail(ctx, TAC_ERR_CONFIG,
                         "--save-every %s needs a folder to save into: give "
@@ -44,7 +46,7 @@ static tac_status check_saving(tac_context *ctx, const tac_train_config *c)
 
 static int is_off(const char *every)
 {
-    return !strcmp(every, "0");
+    return !strcmp(every, "0") || !strcmp(every, "never");
 }
 
 /* Is there an evaluation at each checkpoint? */
@@ -53,6 +55,7 @@ static int evaluates_all_saved(const tac_train_config *c)
     const int by_epoch = !strcmp(c->save_every, "epoch");
 
     if (is_off(c->eval_every)) return 0;
+    if (!strcmp(c->save_every, "best")) return 1;
     if (by_epoch || !strcmp(c->eval_every, "epoch"))
         return !strcmp(c->save_every, c->eval_every);
     return strtoll(c->save_every, NULL, 10) %
@@ -62,6 +65,10 @@ static int evaluates_all_saved(const tac_train_config *c)
 
 static tac_status check_best(tac_context *ctx, const tac_train_config *c)
 {
+    if (!strcmp(c->save_every, "best") && is_off(c->eval_every))
+        return tac_fail(ctx, TAC_ERR_CONFIG,
+                        "--save-every best needs evaluations: give "
+                        "--eval-every epoch or a number of steps");
     if (is_off(c->save_every) && c->save_total_limit > 0)
         return tac_fail(ctx, TAC_ERR_CONFIG,
                         "--save-total-limit %lld needs checkpoints: give "
@@ -192,11 +199,15 @@ tac_status tac_train_config_resolve(tac_context *ctx, tac_train_config *c,
     TAC_TRY(check_paths(ctx, c));
     TAC_TRY(check_data(ctx, c));
     TAC_TRY(check_skipping(ctx, c));
-    TAC_TRY(check_every(ctx, "eval-every", c->eval_every));
+    TAC_TRY(check_every(ctx, "eval-every", c->eval_every, "never"));
     TAC_TRY(check_saving(ctx, c));
     TAC_TRY(check_best(ctx, c));
     TAC_TRY(check_compress(ctx, c));
     TAC_TRY(tac_shards_check(ctx, c->shards));
+    if (c->warmup_ratio > 0 && c->warmup_steps > 0)
+        return tac_fail(ctx, TAC_ERR_CONFIG,
+                        "--warmup-ratio and --warmup-steps are two ways to say "
+                        "the same: leave one out");
     if (c->steps == 0 && c->epochs <= 0)
         return tac_fail(ctx, TAC_ERR_CONFIG,
                         "nothing to do: give --epochs above 0, or --steps");

@@ -47,6 +47,7 @@ static void catch_signals(void)
     a.sa_flags = (int)SA_RESETHAND | SA_RESTART;
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
+    sigaction(SIGUSR1, &a, NULL); /* a batch system's word that time is up */
     sigaction(SIGUSR1, &a,
               NULL); /* of batch systems, and passed on by mpirun */
 }
@@ -87,21 +88,19 @@ static int run(tac_context *ctx, tac_options *o, const tac_train_config *config,
                int argc, char **argv)
 {
     asked a = {.options = o};
-    tac__train_program program;
+    tac__train_program program = TAC__TRAIN_PROGRAM_INIT;
     const tac_status read = read_options(ctx, o, argc, argv, &a.action);
     tac_launch_config lc = tac__train_launch(config);
-    int code;
 
     lc.refused = read;
     if (read < 0) tac_context_error(ctx, lc.message, sizeof lc.message);
     if (a.action != TAC_ACTION_RUN) lc.print = print;
     lc.print_arg = &a;
-    tac__train_program_init(&program, o, config);
+    program.options = o;
+    program.config = config;
     program.stop = &stop_requested;
     program.catch_signals = catch_signals;
-    code = tac_launch(&lc, tac__train, &program);
-    tac__train_program_close(&program);
-    return code;
+    return tac_launch(&lc, tac__train, &program);
 }
 
 /* Warnings are for one rank to print, errors are told later. */

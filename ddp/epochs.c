@@ -18,9 +18,33 @@
 tac_status tac__run_evaluate(tac__run *run, tac__part *part, tac_metrics *out)
 {
     TAC_TRY(tac__local_show_mean(run->replica));
-    TAC_TRY(tac_replica_evaluate(run->replica, part->loader, out));
+    TAC_TRY(part == &run->val && run->own_metrics
+                ? tac__run_measure(run, part, out)
+                : tac_replica_evaluate(run->replica, part->loader, out));
     TAC_TRY(tac__local_hide_mean(run->replica));
     return tac_metrics_reduce(run->rank->comm, out);
+}
+
+/* What --best-metric names, of the last evaluation; NaN: nothing. */
+static double metric(const tac__run *run)
+{
+    const tac_metrics *m = &run->last_eval;
+    const char *name = run->config->best_metric;
+
+    if (!strncmp(name, "eval_", 5)) name += 5;
+    if (!strcmp(name, "loss")) return m->loss_sum / m->count;
+    return tac__run_own(run, name,
+                        strcmp(name, "accuracy") ? NAN : m->correct / m->count);
+}
+
+static void note_best(tac__run *run)
+{
+    const double now = metric(run), best = run->best_metric;
+    const int lower = tac_checkpoint_is_lower_better(run->config->best_metric);
+
+    run->improved =
+        !isnan(now) && (isnan(best) || (lower ? now < best : now > best));
+    if (run->improved) run->best_metric = now;
 }
 
 tac_status tac__run_validate(tac__run *run)
@@ -31,15 +55,17 @@ tac_status tac__run_validate(tac__run *run)
     run->last_eval = m;
     run->evaluated_step = run->step;
     run->exchanged_s = tac_clock_s();
+    note_best(run);
     tac__report_eval(run, &m);
     tac__target_check(run);
+    tac__callbacks_tell(run, TAC__EVALUATE);
     return TAC_OK;
 }
 
 /* Is nothing left to train? */
 static int is_over(const tac__run *run)
 {
-    return run->step >= run->total_steps || run->reached;
+    return run->step >= run->total_steps || run->reached || run->halted;
 }
 
 /* Does a signal cut short what is due? A run that saves its state does as if
@@ -55,8 +81,10 @@ static int eval_due(const tac__run *run)
     const char *every = run->config->eval_every;
     long long n;
 
-    if (is_cut(run) || run->config->skip_compute) return 0;
-    if (run->step >= run->total_steps) return 1;
+    if (is_cut(run) || run->config->skip_compute || !run->val.loader) return 0;
+    if (run->asked.should_evaluate) return 1;
+    if (!strcmp(every, "never")) return 0;
+    if (run->step >= run->total_steps || run->halted) return 1;
     if (!strcmp(every, "epoch")) return run->step % run->epoch_steps == 0;
     n = atoll(every);
     return n > 0 && run->step % (uint64_t)n == 0;
@@ -64,8 +92,9 @@ static int eval_due(const tac__run *run)
 
 static int log_due(const tac__run *run)
 {
-    return is_cut(run) || run->step >= run->total_steps ||
-           run->step % run->epoch_steps == 0 ||
+    return is_cut(run) || run->asked.should_log || run->halted ||
+           (run->step == 1 && run->config->log_first) ||
+           run->step >= run->total_steps || run->step % run->epoch_steps == 0 ||
            run->step % (uint64_t)run->config->log_every == 0;
 }
 
@@ -132,6 +161,24 @@ static tac_status give_up(tac__run *run, const double told[TOLD])
     return mine;
 }
 
+enum { AGREE_MS = 5000 };
+
+/* Who sends a signal soon kills: a rank that was told to stop does not wait
+ * long for the others. */
+static tac_status meet(tac__run *run, tac_req *req, int stops)
+{
+    const tac_status s = tac_wait(req, stops ? AGREE_MS : 0);
+
+    if (s != TAC_ERR_TIMEOUT || !stops) return s;
+    return tac_fail(run->rank->ctx, s,
+                    "stopped by a signal at step %llu, but not all ranks came "
+                    "to that step within %d s: nothing was saved; %s",
+                    (unsigned long long)run->step, AGREE_MS / 1000,
+                    run->saving ? "go on from the last checkpoint with "
+                                  "--resume auto"
+                                : "the run is lost");
+}
+
 /* Sums over ranks of what happened since the last call; and does any rank want
  * to stop? One small allreduce, at steps that are the same on all ranks. A loss
  * that is not finite ends the run unless the scaler skipped its step; then it
@@ -156,9 +203,10 @@ static tac_status exchange(tac__run *run)
     v[SYNC_WIRE] = (double)tac__run_totals(run).bytes_sync_wire;
     v[DROPPED] = run->dropped_samples;
     run->dropped_samples = 0;
+    const int stops = v[STOP] > 0;
     TAC_TRY(tac_allreduce(run->rank->comm, v, v, TOLD, TAC_F64, TAC_SUM, NULL,
                           &req));
-    TAC_TRY(tac_wait(req, 0));
+    TAC_TRY(meet(run, req, stops));
     m = (tac_metrics){v[LOSS], v[CORRECT], v[COUNT], v[NONFINITE]};
     add(&run->epoch_sum, &m);
     add(&run->interval, &m);
@@ -171,18 +219,44 @@ static tac_status exchange(tac__run *run)
     return give_up(run, v);
 }
 
+/* The step is over; so may be the epoch. What callbacks of any rank want is
+ * wanted by all. */
+static tac_status end_step(tac__run *run)
+{
+    tac__callbacks_tell(run, TAC__STEP_END);
+    TAC_TRY(tac__callbacks_agree(run));
+    if (!is_over(run) && !run->stopped && run->step % run->epoch_steps != 0)
+        return TAC_OK;
+    tac__callbacks_tell(run, TAC__EPOCH_END);
+    return tac__callbacks_agree(run);
+}
+
+static tac_status evaluate_now(tac__run *run)
+{
+    TAC_TRY(tac__run_validate(run));
+    return tac__callbacks_agree(run);
+}
+
 /* What is due between two steps. */
 static tac_status between_steps(tac__run *run)
 {
+    run->improved = 0;
+    TAC_TRY(end_step(run));
     if (log_due(run) || eval_due(run) || tac__save_due(run) ||
         run->step >= run->next_exchange)
         TAC_TRY(exchange(run));
     if (log_due(run)) {
         tac__report_interval(run, &run->interval);
+        tac__callbacks_tell(run, TAC__LOG);
         run->interval = (tac_metrics)TAC_METRICS_INIT;
     }
-    if (eval_due(run)) TAC_TRY(tac__run_validate(run));
-    return tac__save_due(run) ? tac__save(run) : TAC_OK;
+    if (eval_due(run)) TAC_TRY(evaluate_now(run));
+    if (tac__save_due(run)) {
+        TAC_TRY(tac__save(run));
+        tac__callbacks_tell(run, TAC__SAVE);
+    }
+    run->asked = (tac_trainer_control){0, 0, 0, 0};
+    return TAC_OK;
 }
 
 static int is_last_of_group(const tac__run *run, uint64_t batch)
@@ -291,7 +365,8 @@ static tac_status evaluate_own(tac__run *run)
 {
     tac_metrics m = TAC_METRICS_INIT;
 
-    if (!run->replica->local || run->config->skip_compute) return TAC_OK;
+    if (!run->replica->local || run->config->skip_compute || !run->val.loader)
+        return TAC_OK;
     TAC_TRY(tac_replica_evaluate(run->replica, run->val.loader, &m));
     TAC_TRY(tac_metrics_reduce(run->rank->comm, &m));
     run->own_eval = m;
@@ -333,12 +408,20 @@ static tac_status begin_epoch(tac__run *run)
     return tac_loader_start_epoch(run->train.loader, run->epoch);
 }
 
+/* Has the epoch no step left? */
+static int at_end(const tac__run *run)
+{
+    return run->step >= (run->epoch + 1) * run->epoch_steps;
+}
+
 static tac_status epoch(tac__run *run)
 {
     int done = 0;
 
     TAC_TRY(begin_epoch(run));
+    if (!at_end(run)) tac__callbacks_tell(run, TAC__EPOCH_BEGIN);
     while (!is_over(run) && !run->stopped) {
+        if (!at_end(run)) tac__callbacks_tell(run, TAC__STEP_BEGIN);
         TAC_TRY(one_step(run, &done));
         if (done) break;
         TAC_TRY(between_steps(run));
@@ -360,6 +443,7 @@ tac_status tac__run_epochs(tac__run *run)
         run->epoch++;
     }
     /* The end came before the last step. */
-    return run->reached && run->step < run->total_steps ? evaluate_own(run)
-                                                        : TAC_OK;
+    return (run->reached || run->halted) && run->step < run->total_steps
+               ? evaluate_own(run)
+               : TAC_OK;
 }

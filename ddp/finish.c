@@ -234,7 +234,10 @@ tac_status tac__run_summarize(tac__run *run)
     s->interrupted = run->stopped;
     s->train_loss = run->epoch_sum.loss_sum / run->epoch_sum.count;
     s->eval_loss = run->last_eval.loss_sum / run->last_eval.count;
-    s->eval_accuracy = run->last_eval.correct / run->last_eval.count;
+    s->eval_accuracy = tac__run_own(
+        run, "accuracy", run->last_eval.correct / run->last_eval.count);
+    s->metrics = run->own;
+    s->n_metrics = run->n_own;
     fill_sync(run);
     TAC_TRY(fill_prediction(run));
     TAC_TRY(tac__local_show_mean(run->replica));

@@ -202,8 +202,9 @@ static uint64_t comm_bytes(const tac_replica *r)
 
 static uint64_t data_bytes(const tac_data *data)
 {
-    return tac_dataset_bytes(data->train) + tac_dataset_bytes(data->val) +
-           tac_dataset_bytes(data->test);
+    return tac_dataset_bytes(data->train) +
+           (data->val ? tac_dataset_bytes(data->val) : 0) +
+           (data->test ? tac_dataset_bytes(data->test) : 0);
 }
 
 /* A rank may lead a worker or not: what a leader holds. */

@@ -27,16 +27,16 @@ static uint64_t a_rank(const tac_memory_summary *m)
 }
 
 /* "optimizer_state" as "optimizer state". */
-static void print_row(const tac_memory_row *row)
+static void print_row(FILE *out, const tac_memory_row *row)
 {
     char name[32], text[32];
 
     snprintf(name, sizeof name, "%s", row->name);
     for (char *c = name; *c; c++)
         if (*c == '_') *c = ' ';
-    printf("               %-18s %12s%s\n", name,
-           tac__bytes_text((double)row->predicted, text),
-           row->per_process ? " a process" : "");
+    fprintf(out, "               %-18s %12s%s\n", name,
+            tac__bytes_text((double)row->predicted, text),
+            row->per_process ? " a process" : "");
 }
 
 void tac__memory_print(const tac__run *run)
@@ -44,12 +44,13 @@ void tac__memory_print(const tac__run *run)
     const tac_memory_summary *m = &run->memory;
     char a[32], b[32], c[32];
 
-    printf("  memory     %s a rank, %s for the %d rank%s here, %s available\n",
-           tac__bytes_text((double)a_rank(m), a),
-           tac__bytes_text((double)m->host_predicted, b), m->ranks,
-           m->ranks == 1 ? "" : "s", tac__bytes_text((double)m->available, c));
+    fprintf(run->out,
+            "  memory     %s a rank, %s for the %d rank%s here, %s available\n",
+            tac__bytes_text((double)a_rank(m), a),
+            tac__bytes_text((double)m->host_predicted, b), m->ranks,
+            m->ranks == 1 ? "" : "s", tac__bytes_text((double)m->available, c));
     for (size_t i = 0; i < m->n; i++)
-        if (m->rows[i].predicted > 0) print_row(&m->rows[i]);
+        if (m->rows[i].predicted > 0) print_row(run->out, &m->rows[i]);
 }
 
 static void row_json(tac_json *j, const tac_memory_row *row)

@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "tacit/clock.h"
 
@@ -73,12 +74,23 @@ void tac__metrics_interval(tac__run *run, const tac_metrics *m,
     end_line(run);
 }
 
+/* A value of compute_metrics. */
+static void own(tac__run *run, const tac_metric *m)
+{
+    char key[64];
+
+    snprintf(key, sizeof key, "eval_%s", m->name);
+    tac_json_f64(run->line, key, m->value);
+}
+
 void tac__metrics_eval(tac__run *run, double loss, double accuracy)
 {
     if (!run->metrics) return;
     begin_line(run, "eval");
     tac_json_f64(run->line, "eval_loss", loss);
     tac_json_f64(run->line, "eval_accuracy", accuracy);
+    for (size_t i = 0; i < run->n_own; i++)
+        if (strcmp(run->own[i].name, "accuracy")) own(run, &run->own[i]);
     end_line(run);
 }
 

@@ -16,7 +16,6 @@ typedef struct tac__rank {
     const tac_options *options;
     tac_train_config config;           /* this rank's own copy */
     const volatile sig_atomic_t *stop; /* set by a signal; NULL: none */
-    void (*catch_signals)(void);       /* called when a stop can be honoured */
     tac__place place;
     int rank, world;
 } tac__rank;

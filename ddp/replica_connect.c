@@ -177,7 +177,10 @@ tac_status tac_replica_connect(tac_replica *r, uint64_t total_steps)
 {
     if (!strcmp(r->config->sync, "grad")) r->worker = r->comm;
     TAC_TRY(tac__local_split(r));
-    TAC_TRY(tac__history_create(r, (size_t)r->config->batch));
+    TAC_TRY(
+        tac__history_create(r, (size_t)(r->config->eval_batch > r->config->batch
+                                            ? r->config->eval_batch
+                                            : r->config->batch)));
     TAC_TRY(lay_out(r));
     if (r->worker) {
         TAC_TRY(make_reducer(r));

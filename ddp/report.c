@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tacit/clock.h"
 
@@ -18,7 +19,7 @@ static double mean(double sum, double count)
 
 int tac__report_speaks(const tac__run *run)
 {
-    return run->rank->rank == 0 && !run->config->quiet;
+    return run->rank->rank == 0 && !run->config->quiet && run->out;
 }
 
 void tac__report_interval(tac__run *run, const tac_metrics *m)
@@ -56,7 +57,8 @@ void tac__report_interval(tac__run *run, const tac_metrics *m)
 void tac__report_eval(tac__run *run, const tac_metrics *m)
 {
     const double loss = mean(m->loss_sum, m->count);
-    const double accuracy = mean(m->correct, m->count);
+    const double accuracy =
+        tac__run_own(run, "accuracy", mean(m->correct, m->count));
 
     /* Evaluation is not training: the next interval starts now. */
     run->logged_s = tac_clock_s();
@@ -64,13 +66,18 @@ void tac__report_eval(tac__run *run, const tac_metrics *m)
     tac__metrics_eval(run, loss, accuracy);
     if (!tac__report_speaks(run)) return;
     tac__progress_clear(&run->progress);
-    printf("epoch %.4g  step %" PRIu64 "  train loss %.4f accuracy %.2f %%  "
-           "validation loss %.4f accuracy %.2f %%\n",
-           (double)run->step / (double)run->epoch_steps, run->step,
-           mean(run->epoch_sum.loss_sum, run->epoch_sum.count),
-           100 * mean(run->epoch_sum.correct, run->epoch_sum.count), loss,
-           100 * accuracy);
-    fflush(stdout);
+    fprintf(run->out,
+            "epoch %.4g  step %" PRIu64 "  train loss %.4f accuracy %.2f %%  "
+            "validation loss %.4f accuracy %.2f %%",
+            (double)run->step / (double)run->epoch_steps, run->step,
+            mean(run->epoch_sum.loss_sum, run->epoch_sum.count),
+            100 * mean(run->epoch_sum.correct, run->epoch_sum.count), loss,
+            100 * accuracy);
+    for (size_t i = 0; i < run->n_own; i++)
+        if (strcmp(run->own[i].name, "accuracy"))
+            fprintf(run->out, " %s %.6g", run->own[i].name, run->own[i].value);
+    fprintf(run->out, "\n");
+    fflush(run->out);
 }
 
 static void print_time(const tac__run *run)
@@ -78,37 +85,42 @@ static void print_time(const tac__run *run)
     const tac_summary *s = &run->summary;
 
     if (run->config->skip_compute)
-        printf("  time       %.3f s for %" PRId64 " steps of communication "
-               "alone\n",
-               s->train_s, s->attempts);
+        fprintf(run->out,
+                "  time       %.3f s for %" PRId64 " steps of communication "
+                "alone\n",
+                s->train_s, s->attempts);
     else
-        printf("  time       %.1f s: %.0f images/s in training; forward %.1f "
-               "s, backward %.1f s, update %.1f s\n",
-               s->wall_s, s->samples_per_s, s->forward_s, s->backward_s,
-               s->update_s);
+        fprintf(run->out,
+                "  time       %.1f s: %.0f images/s in training; forward %.1f "
+                "s, backward %.1f s, update %.1f s\n",
+                s->wall_s, s->samples_per_s, s->forward_s, s->backward_s,
+                s->update_s);
 }
 
 /* The bytes are those of training, as --dry-run predicts them. */
-static void print_averaging(const tac_summary *s)
+static void print_averaging(const tac__run *run)
 {
+    const tac_summary *s = &run->summary;
     char bytes[32];
 
     if (s->workers > 1 && s->fragments > 0)
-        printf("  averaging  %" PRId64 " time%s, %.2f s; %s exchanged by all "
-               "workers%s\n",
-               s->syncs, s->syncs == 1 ? "" : "s", s->sync_s,
-               tac__bytes_text((double)s->bytes_sync_wire, bytes),
-               s->oversubscribed ? " (oversubscribed: waiting contains other "
-                                   "ranks' compute)"
-                                 : "");
+        fprintf(run->out,
+                "  averaging  %" PRId64 " time%s, %.2f s; %s exchanged by all "
+                "workers%s\n",
+                s->syncs, s->syncs == 1 ? "" : "s", s->sync_s,
+                tac__bytes_text((double)s->bytes_sync_wire, bytes),
+                s->oversubscribed ? " (oversubscribed: waiting contains other "
+                                    "ranks' compute)"
+                                  : "");
     else if (s->syncs > 0 && s->world > 1)
-        printf("  averaging  %.2f s under way, %.2f s of it exposed; %s sent "
-               "by all ranks%s\n",
-               s->comm_s, s->comm_exposed_s,
-               tac__bytes_text((double)s->bytes_sync_wire, bytes),
-               s->oversubscribed ? " (oversubscribed: waiting contains other "
-                                   "ranks' compute)"
-                                 : "");
+        fprintf(run->out,
+                "  averaging  %.2f s under way, %.2f s of it exposed; %s sent "
+                "by all ranks%s\n",
+                s->comm_s, s->comm_exposed_s,
+                tac__bytes_text((double)s->bytes_sync_wire, bytes),
+                s->oversubscribed ? " (oversubscribed: waiting contains other "
+                                    "ranks' compute)"
+                                  : "");
 }
 
 /* Samples of steps that late workers dropped, over the whole run. */
@@ -121,11 +133,13 @@ static void print_late(const tac__run *run)
     const int64_t dealt = whole * epoch + (rest < epoch ? rest : epoch);
 
     if (run->summary.samples >= dealt) return;
-    printf("  late       %" PRId64 " of %" PRId64 " samples dropped (%.1f %%): "
-           "--late %s\n",
-           dealt - run->summary.samples, dealt,
-           100 * (1 - (double)run->summary.samples / (double)dealt),
-           run->config->late);
+    fprintf(run->out,
+            "  late       %" PRId64 " of %" PRId64
+            " samples dropped (%.1f %%): "
+            "--late %s\n",
+            dealt - run->summary.samples, dealt,
+            100 * (1 - (double)run->summary.samples / (double)dealt),
+            run->config->late);
 }
 
 /* What loss scaling did, and losses that no mean contains. */
@@ -134,22 +148,26 @@ static void print_scaling(const tac__run *run)
     const tac_summary *s = &run->summary;
 
     if (run->replica->scaling.updates > 0)
-        printf("  scaling    loss scale %.10g, %" PRId64 " of %" PRId64
-               " steps skipped\n",
-               s->loss_scale, s->skipped_steps, s->attempts);
+        fprintf(run->out,
+                "  scaling    loss scale %.10g, %" PRId64 " of %" PRId64
+                " steps skipped\n",
+                s->loss_scale, s->skipped_steps, s->attempts);
     if (run->nonfinite > 0)
-        printf("  losses     %.0f that were inf or NaN, in skipped steps: part "
-               "of no mean\n",
-               run->nonfinite);
+        fprintf(
+            run->out,
+            "  losses     %.0f that were inf or NaN, in skipped steps: part "
+            "of no mean\n",
+            run->nonfinite);
 }
 
 void tac__report_saved(tac__run *run, double seconds)
 {
     if (!tac__report_speaks(run)) return;
     tac__progress_clear(&run->progress);
-    printf("step %" PRIu64 "  saved %s/step-%08" PRIu64 " (%.2f s)\n",
-           run->step, run->save_root, run->step, seconds);
-    fflush(stdout);
+    fprintf(run->out,
+            "step %" PRIu64 "  saved %s/step-%08" PRIu64 " (%.2f s)\n",
+            run->step, run->save_root, run->step, seconds);
+    fflush(run->out);
 }
 
 void tac__report_best(tac__run *run, const char *checkpoint)
@@ -158,19 +176,23 @@ void tac__report_best(tac__run *run, const char *checkpoint)
 
     if (!tac__report_speaks(run)) return;
     tac__progress_clear(&run->progress);
-    printf("loaded the best checkpoint, %s: eval loss %.4f, accuracy %.2f %%\n",
-           checkpoint, mean(m->loss_sum, m->count),
-           100 * mean(m->correct, m->count));
-    fflush(stdout);
+    fprintf(
+        run->out,
+        "loaded the best checkpoint, %s: eval loss %.4f, accuracy %.2f %%\n",
+        checkpoint, mean(m->loss_sum, m->count),
+        100 * mean(m->correct, m->count));
+    fflush(run->out);
 }
 
 /* A run that a signal ended and that can go on. */
 static void print_how_to_resume(const tac__run *run)
 {
     if (run->stopped && run->saving)
-        printf("to go on from step %" PRIu64 ": the same command with --resume "
-               "auto\n",
-               run->saved_step);
+        fprintf(run->out,
+                "to go on from step %" PRIu64
+                ": the same command with --resume "
+                "auto\n",
+                run->saved_step);
 }
 
 /* They were compared. */
@@ -186,22 +208,23 @@ void tac__report_result(tac__run *run)
     if (!tac__report_speaks(run)) return;
     tac__progress_clear(&run->progress);
     if (run->stopped)
-        printf("stopped by a signal after step %" PRIu64 " of %" PRIu64 "\n",
-               run->step, run->total_steps);
+        fprintf(run->out,
+                "stopped by a signal after step %" PRIu64 " of %" PRIu64 "\n",
+                run->step, run->total_steps);
     print_time(run);
-    print_averaging(s);
+    print_averaging(run);
     print_late(run);
     print_scaling(run);
-    printf("  params     hash %016" PRIx64 "%s\n", s->params_hash,
-           tells_equal(run)       ? ", equal on all ranks"
-           : run->rank->world > 1 ? ", of rank 0 alone"
-                                  : "");
+    fprintf(run->out, "  params     hash %016" PRIx64 "%s\n", s->params_hash,
+            tells_equal(run)       ? ", equal on all ranks"
+            : run->rank->world > 1 ? ", of rank 0 alone"
+                                   : "");
     if (!isnan(s->test_accuracy))
-        printf("test accuracy %.2f %%, loss %.4f, on %zu images\n",
-               100 * s->test_accuracy, mean(s->test_loss, 1),
-               tac_dataset_get_info(run->data.test).count);
+        fprintf(run->out, "test accuracy %.2f %%, loss %.4f, on %zu images\n",
+                100 * s->test_accuracy, mean(s->test_loss, 1),
+                tac_dataset_get_info(run->data.test).count);
     tac__underflow_print(run);
-    fflush(stdout);
+    fflush(run->out);
 }
 
 void tac__report_files(tac__run *run)
@@ -210,13 +233,15 @@ void tac__report_files(tac__run *run)
 
     if (!tac__report_speaks(run)) return;
     if (c->run_dir)
-        printf("files in %s: config.ini, metrics.jsonl, summary.json%s%s\n",
-               c->run_dir, run->replica->underflow ? ", underflow.svg" : "",
-               run->saving ? ", checkpoints/" : "");
-    if (c->json) printf("summary in %s\n", c->json);
-    if (c->trace) printf("trace in %s\n", c->trace);
-    if (c->attempt_times) printf("times of attempts in %s\n", c->attempt_times);
-    if (c->record) printf("recording in %s\n", c->record);
+        fprintf(run->out,
+                "files in %s: config.ini, metrics.jsonl, summary.json%s%s\n",
+                c->run_dir, run->replica->underflow ? ", underflow.svg" : "",
+                run->saving ? ", checkpoints/" : "");
+    if (c->json) fprintf(run->out, "summary in %s\n", c->json);
+    if (c->trace) fprintf(run->out, "trace in %s\n", c->trace);
+    if (c->attempt_times)
+        fprintf(run->out, "times of attempts in %s\n", c->attempt_times);
+    if (c->record) fprintf(run->out, "recording in %s\n", c->record);
     print_how_to_resume(run);
-    fflush(stdout);
+    fflush(run->out);
 }

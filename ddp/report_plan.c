@@ -9,15 +9,20 @@
 
 #include "tacit/kernels.h"
 
+static size_t count(const tac_dataset *set)
+{
+    return set ? tac_dataset_get_info(set).count : 0;
+}
+
 static void print_data(const tac__run *run)
 {
-    printf("tacit %s: %s, %zu parameters, on %s (%zu training, %zu "
-           "validation, %zu test samples)\n",
-           TAC_VERSION_STRING, run->config->model,
-           tac_params_elements(run->replica->params), run->config->data,
-           tac_dataset_get_info(run->data.train).count,
-           tac_dataset_get_info(run->data.val).count,
-           tac_dataset_get_info(run->data.test).count);
+    fprintf(run->out,
+            "tacit %s: %s, %zu parameters, on %s (%zu training, %zu "
+            "validation, %zu test samples)\n",
+            TAC_VERSION_STRING, run->config->model,
+            tac_params_elements(run->replica->params), run->config->data,
+            count(run->data.train), count(run->data.val),
+            count(run->data.test));
 }
 
 static void print_ranks(const tac__run *run)
@@ -25,18 +30,20 @@ static void print_ranks(const tac__run *run)
     const tac__rank *rank = run->rank;
     const int hosts = tac_comm_hosts(rank->comm);
 
-    printf("  ranks      %d on %d host%s, transport %s (%s)%s\n", rank->world,
-           hosts, hosts == 1 ? "" : "s", tac_comm_transport_name(rank->comm),
-           tac_comm_transport_why(rank->comm),
-           rank->place.host_ranks * tac_context_threads(rank->ctx) >
-                   rank->place.cpus
-               ? ", oversubscribed"
-               : "");
-    printf("  compute    %s, %d thread%s a rank, %d CPUs here, kernels %s\n",
-           tac_device_name(run->replica->device),
-           tac_context_threads(rank->ctx),
-           tac_context_threads(rank->ctx) == 1 ? "" : "s", rank->place.cpus,
-           tac_device_kernels(run->replica->device, TAC_F32)->names);
+    fprintf(run->out, "  ranks      %d on %d host%s, transport %s (%s)%s\n",
+            rank->world, hosts, hosts == 1 ? "" : "s",
+            tac_comm_transport_name(rank->comm),
+            tac_comm_transport_why(rank->comm),
+            rank->place.host_ranks * tac_context_threads(rank->ctx) >
+                    rank->place.cpus
+                ? ", oversubscribed"
+                : "");
+    fprintf(run->out,
+            "  compute    %s, %d thread%s a rank, %d CPUs here, kernels %s\n",
+            tac_device_name(run->replica->device),
+            tac_context_threads(rank->ctx),
+            tac_context_threads(rank->ctx) == 1 ? "" : "s", rank->place.cpus,
+            tac_device_kernels(run->replica->device, TAC_F32)->names);
 }
 
 /* "fp16 over f32 parameters, kernels ..., loss scale 65536, dynamic". */
@@ -45,18 +52,18 @@ static void print_precision(const tac__run *run)
     const tac_replica *r = run->replica;
     tac_scaler_config sc;
 
-    printf("  precision  %s", run->config->precision);
+    fprintf(run->out, "  precision  %s", run->config->precision);
     if (r->low != TAC_F32)
-        printf(" over f32 parameters%s, kernels %s",
-               strcmp(run->config->rounding, "nearest")
-                   ? " (rounded stochastically)"
-                   : "",
-               tac_device_kernels(r->device, r->low)->names);
+        fprintf(run->out, " over f32 parameters%s, kernels %s",
+                strcmp(run->config->rounding, "nearest")
+                    ? " (rounded stochastically)"
+                    : "",
+                tac_device_kernels(r->device, r->low)->names);
     if (tac__settings_scaler(run->rank->ctx, run->config, &sc) >= 0 &&
         sc.enabled)
-        printf(", loss scale %.10g, %s", r->scaling.scale,
-               sc.growth_interval ? "dynamic" : "static");
-    printf("\n");
+        fprintf(run->out, ", loss scale %.10g, %s", r->scaling.scale,
+                sc.growth_interval ? "dynamic" : "static");
+    fprintf(run->out, "\n");
 }
 
 static void warn_of_scale(const tac__run *run)
@@ -77,9 +84,9 @@ static void print_replicas(const tac__run *run)
     char text[512];
 
     if (run->replica->local)
-        printf("  replicas   %s, %s\n", run->config->sync,
-               tac__local_describe(run->replica, run->total_steps, text,
-                                   sizeof text));
+        fprintf(run->out, "  replicas   %s, %s\n", run->config->sync,
+                tac__local_describe(run->replica, run->total_steps, text,
+                                    sizeof text));
 }
 
 static void print_buckets(const tac__run *run)
@@ -89,26 +96,26 @@ static void print_buckets(const tac__run *run)
 
     if (run->replica->local && !run->replica->reducer) return;
     if (!run->replica->reducer) {
-        printf("  buckets    none: replicas are not averaged\n");
+        fprintf(run->out, "  buckets    none: replicas are not averaged\n");
         return;
     }
     n = tac_reducer_buckets(run->replica->reducer);
-    printf("  buckets    %zu:", n);
+    fprintf(run->out, "  buckets    %zu:", n);
     for (size_t b = 0; b < n && b < 8; b++) {
         tac_bucket_view view;
 
         if (tac_reducer_bucket(run->replica->reducer, b, &view) < 0) break;
-        printf(" %s%s", tac__bytes_text((double)view.bytes, text),
-               b + 1 < n ? "," : "");
+        fprintf(run->out, " %s%s", tac__bytes_text((double)view.bytes, text),
+                b + 1 < n ? "," : "");
     }
-    printf("%s of gradients\n", n > 8 ? " ..." : "");
+    fprintf(run->out, "%s of gradients\n", n > 8 ? " ..." : "");
 }
 
 static void print_codec(const tac__run *run)
 {
     const tac_codec *codec = run->replica->codec;
 
-    if (codec) printf("  compress   %s\n", tac_codec_spec(codec));
+    if (codec) fprintf(run->out, "  compress   %s\n", tac_codec_spec(codec));
 }
 
 void tac__report_banner(tac__run *run)
@@ -118,27 +125,30 @@ void tac__report_banner(tac__run *run)
     print_ranks(run);
     print_precision(run);
     warn_of_scale(run);
-    printf("  batch      %" PRId64 " a rank%s, %" PRId64 " a step; %" PRIu64
-           " steps an epoch, %" PRIu64 " steps in all\n",
-           run->config->batch,
-           run->config->accumulate > 1 ? " and micro-step" : "",
-           run->config->global_batch, run->epoch_steps, run->total_steps);
+    fprintf(run->out,
+            "  batch      %" PRId64 " a rank%s, %" PRId64 " a step; %" PRIu64
+            " steps an epoch, %" PRIu64 " steps in all\n",
+            run->config->batch,
+            run->config->accumulate > 1 ? " and micro-step" : "",
+            run->config->global_batch, run->epoch_steps, run->total_steps);
     print_replicas(run);
     print_buckets(run);
     print_codec(run);
     if (run->config->skip_compute)
-        printf("  compute    skipped: everything is sent, nothing is learned, "
-               "evaluated or tested\n");
+        fprintf(run->out,
+                "  compute    skipped: everything is sent, nothing is learned, "
+                "evaluated or tested\n");
     if (run->resumed_from)
-        printf("  resumed    %s: step %" PRIu64 ", epoch %.4g\n",
-               run->resumed_from, run->step,
-               (double)run->step / (double)run->epoch_steps);
+        fprintf(run->out, "  resumed    %s: step %" PRIu64 ", epoch %.4g\n",
+                run->resumed_from, run->step,
+                (double)run->step / (double)run->epoch_steps);
     if (run->resumed_from && run->step >= run->total_steps)
-        printf(
+        fprintf(
+            run->out,
             "             nothing is left to train: --%s ends at step %" PRIu64
             "\n",
             run->config->steps > 0 ? "steps" : "epochs", run->total_steps);
-    fflush(stdout);
+    fflush(run->out);
 }
 
 /* With --param-groups: what each parameter gets, so that no pattern fits or
@@ -152,10 +162,11 @@ static void print_settings(const tac__run *run)
         tac_param_settings s;
 
         if (tac_optimizer_settings(r->optimizer, i, &s) < 0) return;
-        printf("  %-10s %s: lr x %g, weight decay %g, state %s (%s)\n",
-               i ? "" : "parameters", tac_params_get(r->params, i)->name,
-               s.lr_scale, s.weight_decay, s.state,
-               s.group ? s.group : "no group");
+        fprintf(run->out,
+                "  %-10s %s: lr x %g, weight decay %g, state %s (%s)\n",
+                i ? "" : "parameters", tac_params_get(r->params, i)->name,
+                s.lr_scale, s.weight_decay, s.state,
+                s.group ? s.group : "no group");
     }
 }
 
@@ -174,14 +185,15 @@ static void print_step(const tac__run *run)
     char a[32];
 
     if (r->local)
-        printf("  an average is of %s of parameters a worker, in %" PRId64
-               " part%s\n",
-               tac__bytes_text(bytes, a),
-               r->local->config.fragments > 1 ? r->local->config.fragments : 1,
-               r->local->config.fragments > 1 ? "s" : "");
+        fprintf(run->out,
+                "  an average is of %s of parameters a worker, in %" PRId64
+                " part%s\n",
+                tac__bytes_text(bytes, a),
+                r->local->config.fragments > 1 ? r->local->config.fragments : 1,
+                r->local->config.fragments > 1 ? "s" : "");
     else if (averages(run))
-        printf("  a step     averages %s of gradients a rank\n",
-               tac__bytes_text(bytes, a));
+        fprintf(run->out, "  a step     averages %s of gradients a rank\n",
+                tac__bytes_text(bytes, a));
 }
 
 static void print_run(const tac__run *run)
@@ -190,20 +202,22 @@ static void print_run(const tac__run *run)
     char a[32];
 
     if (!averages(run)) {
-        printf("  the run    averages nothing\n");
+        fprintf(run->out, "  the run    averages nothing\n");
         return;
     }
     if (tac__run_predict(run, run->total_steps, &p) < 0) return;
     if (p.known)
-        printf("  the run    averages %" PRIu64 " time%s, in which all ranks "
-               "send %s\n",
-               p.syncs, p.syncs == 1 ? "" : "s",
-               tac__bytes_text((double)p.wire, a));
+        fprintf(run->out,
+                "  the run    averages %" PRIu64 " time%s, in which all ranks "
+                "send %s\n",
+                p.syncs, p.syncs == 1 ? "" : "s",
+                tac__bytes_text((double)p.wire, a));
     else
-        printf("  the run    averages as often as measured %s say: not known "
-               "before\n",
-               strcmp(run->config->sync_schedule, "adacomm") ? "times"
-                                                             : "losses");
+        fprintf(run->out,
+                "  the run    averages as often as measured %s say: not known "
+                "before\n",
+                strcmp(run->config->sync_schedule, "adacomm") ? "times"
+                                                              : "losses");
 }
 
 void tac__report_plan(tac__run *run)
@@ -217,7 +231,7 @@ void tac__report_plan(tac__run *run)
     if (run->config->dry_run) {
         print_step(run);
         print_run(run);
-        printf("dry run: nothing was trained\n");
+        fprintf(run->out, "dry run: nothing was trained\n");
     }
-    fflush(stdout);
+    fflush(run->out);
 }

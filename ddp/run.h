@@ -1,4 +1,4 @@
-/* One run of ddp_train on one rank: what train.c builds, epochs.c drives and
+/* One run of a trainer on one rank: what train.c builds, epochs.c drives and
  * report.c tells. */
 #ifndef TAC_DDP_RUN_H
 #define TAC_DDP_RUN_H
@@ -8,6 +8,7 @@
 #include "tacit/checkpoint.h"
 #include "tacit/replica.h"
 #include "tacit/summary.h"
+#include "tacit/trainer.h"
 #include "rank.h"
 
 /* One of the three parts of the data, as this rank walks through it. */
@@ -26,6 +27,9 @@ typedef struct tac__totals {
 typedef struct tac__run {
     tac__rank *rank;
     const tac_train_config *config;
+    struct tac_trainer *trainer; /* whose run it is */
+    FILE *out;                   /* NULL: nothing is printed */
+    int trains;                  /* 0: opened to evaluate alone */
     tac_data data;
     tac__part train, val, test;
     tac_replica *replica;
@@ -41,6 +45,7 @@ typedef struct tac__run {
     double logged_exposed_s;
     tac_metrics epoch_sum;  /* of the present epoch, over all ranks */
     tac_metrics interval;   /* since the last line of metrics.jsonl, likewise */
+    tac_metrics logged;     /* of that line */
     uint64_t next_exchange; /* step after which ranks look at each other */
     double exchanged_s;     /* time of the last exchange */
     uint64_t exchanged_step;
@@ -60,8 +65,13 @@ typedef struct tac__run {
     uint64_t evaluated_step;          /* that last_eval is of; 0: none */
     const tac_checkpoint_metric *own; /* of compute_metrics, then */
     size_t n_own;
-    int own_metrics;     /* the trainer has compute_metrics */
-    char *save_root;     /* folder of checkpoints; NULL: not saving */
+    int own_metrics; /* the trainer has compute_metrics */
+    tac_metric own_values[TAC_TRAINER_METRICS];
+    double best_metric;        /* so far; NaN: none */
+    int improved;              /* the evaluation of this step was the best */
+    tac_trainer_control asked; /* by callbacks, of all ranks */
+    int halted;                /* a callback ended training */
+    char *save_root;           /* folder of checkpoints; NULL: not saving */
     uint64_t saved_step; /* of the last checkpoint, or that resumed from */
     char *resumed_from;  /* a checkpoint; NULL: from the start */
     uint64_t resumed_attempts, resumed_applied; /* of that checkpoint */
@@ -75,12 +85,50 @@ typedef struct tac__run {
     int agreed;  /* the failure under way is known to all ranks */
 } tac__run;
 
+/* train.c: stages, each agreed on by all ranks. Data is there. */
+/* Builds everything; `trains`: with files, and what --resume says. */
+tac_status tac__run_open(tac__run *run, int trains);
+/* Trains, tests, tells. Errors: INTERRUPTED after a signal. */
+tac_status tac__run_train(tac__run *run);
+void tac__run_close(tac__run *run); /* all but the data */
+tac_status tac__run_agree(tac__run *run, tac_status mine);
+/* A sampler and a loader over `set`, in its order. */
+tac_status tac__part_open(tac__run *run, tac_dataset *set, tac__part *part);
+void tac__part_close(tac__part *part);
+
 /* epochs.c: all training steps and evaluations. */
 tac_status tac__run_epochs(tac__run *run);
 /* Loss and accuracy over all ranks, each sample counted once. */
 tac_status tac__run_evaluate(tac__run *run, tac__part *part, tac_metrics *out);
 /* Of the validation samples, which is told and kept as the last one. */
 tac_status tac__run_validate(tac__run *run);
+
+/* trainer_callbacks.c: */
+enum {
+    TAC__TRAIN_BEGIN,
+    TAC__EPOCH_BEGIN,
+    TAC__STEP_BEGIN,
+    TAC__STEP_END,
+    TAC__EPOCH_END,
+    TAC__LOG,
+    TAC__EVALUATE,
+    TAC__SAVE,
+    TAC__TRAIN_END
+};
+void tac__callbacks_tell(tac__run *run, int event);
+/* Collective, if any rank has callbacks: what all ranks' want is what this one
+ * wants, too. */
+tac_status tac__callbacks_agree(tac__run *run);
+
+/* trainer_predict.c: */
+/* Logits and labels of the whole part in the order of its dataset, on all
+ * ranks; malloc'd. Sums over this rank into *m. */
+tac_status tac__run_predict_all(tac__run *run, tac__part *part, tac_metrics *m,
+                                float **logits, int32_t **labels);
+/* Evaluates with compute_metrics, if there is one: into run->own_values. */
+tac_status tac__run_measure(tac__run *run, tac__part *part, tac_metrics *m);
+/* A value of compute_metrics; `otherwise`: there is none of this name. */
+double tac__run_own(const tac__run *run, const char *name, double otherwise);
 
 /* target.c: after an evaluation: is it as good as --target-accuracy wants? */
 void tac__target_check(tac__run *run);

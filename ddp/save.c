@@ -76,7 +76,9 @@ int tac__save_due(const tac__run *run)
     const char *every = run->config->save_every;
 
     if (!run->saving || run->saved_step == run->step) return 0;
-    if (run->stopped || run->reached || run->step >= run->total_steps) return 1;
+    if (run->stopped || run->asked.should_save) return 1;
+    if (!strcmp(every, "best")) return run->improved;
+    if (run->reached || run->halted || run->step >= run->total_steps) return 1;
     if (!strcmp(every, "epoch")) return run->step % run->epoch_steps == 0;
     return run->step % strtoull(every, NULL, 10) == 0;
 }

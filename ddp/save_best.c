@@ -31,12 +31,15 @@ tac_status tac__best_check(const tac__run *run)
 
 static void add(tac_checkpoint_info *info, const char *name, double value)
 {
-    tac_checkpoint_metric *m = &info->metrics[info->n_metrics];
+    tac_checkpoint_metric *m = info->metrics;
+    const tac_checkpoint_metric *end = m + info->n_metrics;
 
-    if (info->n_metrics == TAC_CHECKPOINT_METRICS) return;
+    /* A program's accuracy takes the place of the trainer's. */
+    while (m < end && strcmp(m->name, name) != 0) m++;
+    if (m == info->metrics + TAC_CHECKPOINT_METRICS) return;
     snprintf(m->name, sizeof m->name, "%s", name);
     m->value = value;
-    info->n_metrics++;
+    if (m == end) info->n_metrics++;
 }
 
 void tac__best_tell(const tac__run *run, tac_checkpoint_info *info)

@@ -44,7 +44,11 @@ tac_status tac__settings_optimizer(tac_context *ctx, const tac_train_config *c,
 tac_status tac__settings_schedule(tac_context *ctx, const tac_train_config *c,
                                   uint64_t total_steps, tac_schedule *out)
 {
-    *out = (tac_schedule){.warmup = (uint64_t)c->warmup_steps,
+    const double share = ceil(c->warmup_ratio * (double)total_steps);
+
+    *out = (tac_schedule){.warmup = c->warmup_ratio > 0
+                                        ? (uint64_t)share
+                                        : (uint64_t)c->warmup_steps,
                           .total = total_steps,
                           .lr = isnan(c->lr) ? 1 : c->lr};
     return tac_schedule_parse(ctx, c->schedule, &out->kind);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tacit/json.h"
 
@@ -28,6 +29,17 @@ static void write_results(tac_json *j, const tac_summary *s)
     tac_json_f64(j, "eval_accuracy", s->eval_accuracy);
     tac_json_f64(j, "test_loss", s->test_loss);
     tac_json_f64(j, "test_accuracy", s->test_accuracy);
+}
+
+static void write_own(tac_json *j, const tac_summary *s)
+{
+    for (size_t i = 0; i < s->n_metrics; i++) {
+        char key[64];
+
+        snprintf(key, sizeof key, "eval_%s", s->metrics[i].name);
+        if (strcmp(key, "eval_accuracy"))
+            tac_json_f64(j, key, s->metrics[i].value);
+    }
 }
 
 static void write_times(tac_json *j, const tac_summary *s)
@@ -108,6 +120,7 @@ tac_status tac_summary_write(tac_context *ctx, const tac_summary *s,
     tac_json_str(j, "optimizer", s->optimizer);
     write_counts(j, s);
     write_results(j, s);
+    write_own(j, s);
     write_times(j, s);
     write_traffic(j, s);
     write_replicas(j, s);

@@ -19,8 +19,9 @@ void tac__target_check(tac__run *run)
     s->target_s = run->train_s;
     if (!tac__report_speaks(run)) return;
     tac__progress_clear(&run->progress);
-    printf("target accuracy %g %% reached at step %lld, after %.2f s of "
-           "training\n",
-           100 * target, (long long)s->target_step, s->target_s);
-    fflush(stdout);
+    fprintf(run->out,
+            "target accuracy %g %% reached at step %lld, after %.2f s of "
+            "training\n",
+            100 * target, (long long)s->target_step, s->target_s);
+    fflush(run->out);
 }

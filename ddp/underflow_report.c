@@ -26,10 +26,10 @@ static uint64_t observations(const tac__run *run)
     return 0;
 }
 
-static void print_shares(tac_underflow_shares s)
+static void print_shares(FILE *out, tac_underflow_shares s)
 {
-    printf("  %8.3f %8.3f %8.3f", 100 * s.zero, 100 * s.subnormal,
-           100 * s.overflow);
+    fprintf(out, "  %8.3f %8.3f %8.3f", 100 * s.zero, 100 * s.subnormal,
+            100 * s.overflow);
 }
 
 void tac__underflow_print(tac__run *run)
@@ -42,24 +42,26 @@ void tac__underflow_print(tac__run *run)
     if (!u) return;
     snprintf(scaled, sizeof scaled, "at loss scale %.10g", scale);
     if (steps == 0) {
-        printf("underflow: no step was looked at: --underflow-every %" PRId64
-               " is more than the steps of this run\n",
-               run->config->underflow_every);
+        fprintf(run->out,
+                "underflow: no step was looked at: --underflow-every %" PRId64
+                " is more than the steps of this run\n",
+                run->config->underflow_every);
         return;
     }
-    printf("what fp16 would make of the parameters' f32 gradients: %% of the "
-           "nonzero values, %" PRIu64 " steps\n"
-           "  %-24s  %26s  %26s\n"
-           "  %-24s  %8s %8s %8s  %8s %8s %8s  %10s\n",
-           steps, "", "at loss scale 1", scaled, "tensor", "zero", "subnorm.",
-           "overflow", "zero", "subnorm.", "overflow", "inf, NaN");
+    fprintf(run->out,
+            "what fp16 would make of the parameters' f32 gradients: %% of the "
+            "nonzero values, %" PRIu64 " steps\n"
+            "  %-24s  %26s  %26s\n"
+            "  %-24s  %8s %8s %8s  %8s %8s %8s  %10s\n",
+            steps, "", "at loss scale 1", scaled, "tensor", "zero", "subnorm.",
+            "overflow", "zero", "subnorm.", "overflow", "inf, NaN");
     for (size_t i = 0; i < tac_underflow_rows(u); i++) {
         const tac_underflow_row *row = tac_underflow_get(u, i);
 
-        printf("  %-24s", row->name);
-        print_shares(tac_underflow_at(row, 1));
-        print_shares(tac_underflow_at(row, scale));
-        printf("  %10" PRIu64 "\n", row->nonfinite);
+        fprintf(run->out, "  %-24s", row->name);
+        print_shares(run->out, tac_underflow_at(row, 1));
+        print_shares(run->out, tac_underflow_at(row, scale));
+        fprintf(run->out, "  %10" PRIu64 "\n", row->nonfinite);
     }
 }
 

@@ -49,20 +49,20 @@ static inline int story_run(const char *options, const char *more, int stop)
                                    tac_train_config_options(), &config};
     tac_options *o = NULL;
     tac_options_action action;
-    tac__train_program program;
+    tac__train_program program = TAC__TRAIN_PROGRAM_INIT;
     int code;
 
     snprintf(text, sizeof text, "%s %s", options, more);
     const int argc = story_split(text, argv);
     if (!CHECK_OK(tac_options_create(NULL, &oc, &o))) return -1;
-    tac__train_program_init(&program, o, &config);
+    program.options = o;
+    program.config = &config;
     program.stop = &stopped;
     program.catch_signals = story_signals;
     const tac_status read = tac_options_read_argv(o, argc, argv, &action);
     tac_launch_config lc = tac__train_launch(&config);
     lc.refused = read;
     code = tac_launch(&lc, tac__train, &program);
-    tac__train_program_close(&program);
     tac_options_destroy(o);
     return code;
 }

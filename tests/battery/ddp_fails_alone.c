@@ -8,8 +8,9 @@
 
 #include "tac_check.h"
 #include "tacit/clock.h"
+#include "tacit/data.h"
 #include "tacit/train_config.h"
-#include "train.h"
+#include "tacit/trainer.h"
 
 enum { RANKS = 4, SAMPLES = 600, GUILTY = 1, GATHERS = 10 };
 
@@ -32,10 +33,6 @@ static tac_status gather(void *impl, tac_context *ctx, size_t n,
     return TAC_OK;
 }
 
-static void none(void)
-{
-}
-
 static void drop_line(void *arg, tac_log_level level, const char *line)
 {
     (void)arg, (void)level, (void)line;
@@ -43,7 +40,6 @@ static void drop_line(void *arg, tac_log_level level, const char *line)
 
 typedef struct job {
     tac_thread_group *group;
-    const tac_options *options;
     const tac_train_config *config;
     int rank;
     tac_status status;
@@ -67,39 +63,36 @@ static void *rank_main(void *arg)
     images endless = {-1}, ends = {j->rank == GUILTY ? GATHERS : -1};
     tac_context_config cc = TAC_CONTEXT_CONFIG_INIT;
     tac_comm_config config = TAC_COMM_CONFIG_INIT;
-    static const volatile sig_atomic_t stop;
-    tac__capture capture = {.rank = j->rank, .world = RANKS};
-    tac__rank self = {.options = j->options,
-                      .config = *j->config,
-                      .stop = &stop,
-                      .catch_signals = none,
-                      .capture = &capture,
-                      .place = {RANKS, 1, RANKS, 0, 1},
-                      .rank = j->rank,
-                      .world = RANKS};
-    int begun = 0;
+    tac_context *ctx = NULL;
+    tac_comm *comm = NULL;
+    tac_trainer *trainer = NULL;
     cc.rank = j->rank;
     cc.world = cc.local_ranks = RANKS;
     cc.threads = 1;
     cc.log = drop_line;
     config.timeout_ms = 60000;
-    CHECK_OK(tac_context_create(&cc, &self.ctx));
-    if (!CHECK_OK(tac_comm_create_threads(self.ctx, j->group, j->rank, &config,
-                                          &self.comm)))
+    CHECK_OK(tac_context_create(&cc, &ctx));
+    if (!CHECK_OK(
+            tac_comm_create_threads(ctx, j->group, j->rank, &config, &comm)))
         return NULL;
-    const tac_data data = {open_images(self.ctx, &ends),
-                           open_images(self.ctx, &endless),
-                           open_images(self.ctx, &endless)};
+    const tac_data data = {open_images(ctx, &ends), open_images(ctx, &endless),
+                           open_images(ctx, &endless)};
+    const tac_trainer_config tc = {.struct_size = sizeof tc,
+                                   .config = j->config,
+                                   .train_dataset = data.train,
+                                   .eval_dataset = data.val,
+                                   .test_dataset = data.test};
+    CHECK_OK(tac_trainer_create(ctx, comm, &tc, &trainer));
     const double from = tac_clock_s();
-    j->status = tac__train_rank(&self, &data, &begun);
+    j->status = tac_trainer_train(trainer, NULL, NULL);
     j->seconds = tac_clock_s() - from;
-    CHECK(begun);
-    tac_comm_error(self.comm, j->text, sizeof j->text);
-    tac_comm_destroy(self.comm);
+    tac_comm_error(comm, j->text, sizeof j->text);
+    tac_trainer_destroy(trainer);
+    tac_comm_destroy(comm);
     tac_dataset_destroy(data.train);
     tac_dataset_destroy(data.val);
     tac_dataset_destroy(data.test);
-    tac_context_destroy(self.ctx);
+    tac_context_destroy(ctx);
     return NULL;
 }
 
@@ -107,14 +100,12 @@ static void fails(tac_context *ctx, const char *sync, int64_t worker_size,
                   int64_t every)
 {
     tac_train_config config;
-    const tac_options_config oc = {"test", "", "", tac_train_config_options(),
-                                   &config};
-    tac_options *options = NULL;
     tac_thread_group *group = NULL;
     pthread_t thread[RANKS];
     job j[RANKS];
 
-    if (!CHECK_OK(tac_options_create(ctx, &oc, &options))) return;
+    (void)ctx;
+    CHECK_OK(tac_train_config_defaults(&config));
     config.model = "mlp:8";
     config.batch = 10;
     config.steps = 200;
@@ -124,7 +115,7 @@ static void fails(tac_context *ctx, const char *sync, int64_t worker_size,
     config.sync_every = every;
     CHECK_OK(tac_thread_group_create(RANKS, &group));
     for (int r = 0; r < RANKS; r++) {
-        j[r] = (job){group, options, &config, r, TAC_OK, 0, ""};
+        j[r] = (job){group, &config, r, TAC_OK, 0, ""};
         CHECK(pthread_create(&thread[r], NULL, rank_main, &j[r]) == 0);
     }
     for (int r = 0; r < RANKS; r++) {
@@ -137,7 +128,6 @@ static void fails(tac_context *ctx, const char *sync, int64_t worker_size,
         CHECK_EQ(j[r].status, r == GUILTY ? TAC_ERR_DATA : TAC_ERR_ABORTED);
     }
     tac_thread_group_destroy(group);
-    tac_options_destroy(options);
 }
 
 /* In local modes the others wait in communicators of their own: those of the

@@ -18,6 +18,7 @@
 
 #include <stdint.h>
 
+#include "tacit/checkpoint.h"
 #include "tacit/context.h"
 
 TAC_BEGIN_DECLS
@@ -74,6 +75,9 @@ typedef struct tac_summary {
     int oversubscribed;
     int interrupted; /* a signal ended the run early */
     uint64_t params_hash;
+    const tac_checkpoint_metric *metrics; /* of compute_metrics, written as
+                                             eval_<name>; borrowed */
+    size_t n_metrics;
 } tac_summary;
 
 /* Writes the summary as one JSON object to `path`. Unmeasured values

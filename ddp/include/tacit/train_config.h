@@ -86,7 +86,8 @@ typedef struct tac_train_config {
     const char *param_groups; /* "GLOB:lr=X,wd=X,bits=32;..."; NULL: none */
     const char *schedule;     /* "constant", "linear", "cosine" */
     int64_t warmup_steps;
-    double clip_norm; /* 0: none */
+    double warmup_ratio; /* of all steps, instead of warmup_steps; 0: not */
+    double clip_norm;    /* 0: none */
 
     /* How much. A step is one optimizer step. */
     int64_t batch;          /* a rank and micro-step */
@@ -96,7 +97,9 @@ typedef struct tac_train_config {
     double epochs;          /* may be fractional */
     int64_t steps;          /* 0: given by epochs */
     const char *eval_every; /* "epoch" or a number of steps, "0": only at the
-                               end */
+                               end, "never" */
+    int64_t eval_batch;     /* a rank, of evaluation; 0: batch */
+    int drop_last;          /* no last micro-step of fewer samples */
     uint64_t seed;
     double target_accuracy; /* of validation; training stops there; 0: none */
     int skip_compute;       /* communication alone: nothing is computed */
@@ -104,19 +107,20 @@ typedef struct tac_train_config {
     uint64_t memory_limit;  /* bytes of the ranks of a host; 0: what it has */
 
     /* What is written. */
-    const char *run_dir;      /* NULL: nothing is kept */
-    const char *save_every;   /* checkpoints: "epoch" or a number of steps, "0":
-                                 never */
-    int64_t save_total_limit; /* checkpoints that are kept; 0: all */
-    const char *best_metric;  /* "loss", "accuracy" or one of compute_metrics,
-                                 of validation: which checkpoint is the best */
-    int load_best;            /* end with the best checkpoint's parameters */
-    const char *resume;       /* "auto" or a folder; NULL: from the start */
-    const char *trace;        /* Chrome trace of all ranks; NULL: none */
-    const char *record;       /* gradient-ready times; NULL: none */
+    const char *run_dir;       /* NULL: nothing is kept */
+    const char *save_every;    /* checkpoints: "epoch" or a number of steps,
+                                  "best":    when an evaluation is, "0": never */
+    int64_t save_total_limit;  /* checkpoints that are kept; 0: all */
+    const char *best_metric;   /* "loss", "accuracy" or one of compute_metrics,
+                                  of validation: which checkpoint is the best */
+    int load_best;             /* end with the best checkpoint's parameters */
+    const char *resume;        /* "auto" or a folder; NULL: from the start */
+    const char *trace;         /* Chrome trace of all ranks; NULL: none */
+    const char *record;        /* gradient-ready times; NULL: none */
     const char *attempt_times; /* seconds of each attempt of each rank; NULL */
     const char *json;          /* a copy of summary.json; NULL: none */
     int64_t log_every;         /* steps between lines of metrics.jsonl */
+    int log_first;             /* one after the first step, too */
     int quiet;
     int dry_run;
     const char *config; /* the INI file that was read */

@@ -68,6 +68,15 @@ TAC_API tac_status tac_model_create(tac_params *params, const char *spec,
                                     tac_model **out);
 TAC_API void tac_model_destroy(tac_model *m); /* NULL is legal */
 
+/* Where a model comes from: a known one by its `spec`, or one that `build`
+ * makes and `spec` (may be NULL) only names. */
+typedef struct tac_model_source {
+    const char *spec;
+    tac_status (*build)(void *arg, tac_params *params,
+                        const tac_model_config *config, tac_model **out);
+    void *arg;
+} tac_model_source;
+
 /* Records logits (n,classes) of x (n,H,W,C), or (n,H*W*C) for mlp and linear,
  * both of the tape's dtype. The loss is the caller's: see
  * tac_op_softmax_cross_entropy. Errors: ARG for another shape; the tape's. */
