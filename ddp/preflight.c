@@ -48,15 +48,20 @@ static tac_status too_few_for_steps(const tac__run *run, uint64_t batches)
                     c->accumulate, batches, c->batch, batches);
 }
 
+static int is_empty(const tac_dataset *set)
+{
+    return set && tac_dataset_get_info(set).count == 0;
+}
+
 /* A twelfth of the training images, fixed, is for validation. */
 static tac_status check_evaluation(const tac__run *run, uint64_t train)
 {
     const char *data = run->config->data;
     const char *missing = NULL;
 
-    if (tac_dataset_get_info(run->data.val).count == 0)
+    if (is_empty(run->data.val))
         missing = "validation samples (a twelfth of the training samples)";
-    else if (tac_dataset_get_info(run->data.test).count == 0)
+    else if (is_empty(run->data.test))
         missing = "test samples";
     if (!missing) return TAC_OK;
     return tac_fail(run->rank->ctx, TAC_ERR_CONFIG,

@@ -96,7 +96,7 @@ table <<ROWS
 --data= => known are
 --data-dir /x => means nothing to --data synth:400: leave it out
 --data fashion-mnist --data-dir $out/empty => has neither
---data fashion-mnist --data-dir= => give another folder
+--data fashion-mnist --data-dir= => --data-dir is empty
 # batch
 --batch 0 => accepted: 1 to
 --global-batch 10 --ranks 3 => does not divide by 3 ranks x --accumulate 1; the nearest that does is 9
