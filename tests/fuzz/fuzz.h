@@ -25,6 +25,11 @@
 
 enum { FUZZ_ROOM = 1 << 16 };
 
+/* Mutations that are tried by default. */
+#ifndef FUZZ_RUNS
+#define FUZZ_RUNS 2000
+#endif
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 static size_t fuzz_seed(size_t i, uint8_t *out);
 
@@ -250,7 +255,7 @@ static inline uint64_t fuzz_number(const char *variable, uint64_t otherwise)
 static inline int fuzz_try_all(void)
 {
     static uint8_t data[FUZZ_ROOM];
-    const uint64_t runs = fuzz_number("TACIT_FUZZ_RUNS", 2000);
+    const uint64_t runs = fuzz_number("TACIT_FUZZ_RUNS", FUZZ_RUNS);
     const uint64_t seed = fuzz_number("TACIT_FUZZ_SEED", 1);
     size_t n, seeds = 0;
 
