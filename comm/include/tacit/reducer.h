@@ -132,6 +132,14 @@ TAC_API tac_status tac_reducer_create(tac_comm *comm,
                                       const tac_reducer_config *config,
                                       tac_reducer **out);
 
+/* The same for n plain arrays of f32: grads[i] has counts[i] gradients. Listed
+ * as the forward pass uses them, so that the last are ready first. `grads` and
+ * `counts` are borrowed for the call, the arrays for the reducer's life. */
+TAC_API tac_status tac_reducer_create_arrays(tac_comm *comm,
+                                             float *const *grads,
+                                             const size_t *counts, size_t n,
+                                             tac_reducer **out);
+
 /* Releases everything; local. With buckets under way it aborts the
  * communicator. A failed communicator may still use the arena, which is then
  * left to it. NULL is legal. */

@@ -116,6 +116,13 @@ typedef enum tac_start {
  * ranks, sets the anchor. */
 TAC_API tac_status tac_localsgd_start(tac_localsgd *l, tac_start how);
 
+/* All of the above in one call, for a model whose parameters are one array of
+ * f32, (n): create with the method of tac_localsgd_preset, add, start with rank
+ * 0's values. Collective. */
+TAC_API tac_status tac_localsgd_create_array(tac_comm *comm, const char *method,
+                                             int64_t every, float *params,
+                                             size_t n, tac_localsgd **out);
+
 typedef struct tac_local_step {
     double lr;      /* the inner one; for QSR, ADACOMM, SlowMo */
     double loss;    /* of the attempt, this rank's; NaN: not told */
