@@ -46,6 +46,7 @@ tac_status tac__run_predict(const tac__run *run, uint64_t attempts,
     uint64_t logical;
 
     *out = (tac__prediction){0};
+    if (run->regrouped) return TAC_OK;
     if (r->local) return predict_local(run, attempts, out);
     out->known = 1;
     if (!r->reducer) return TAC_OK;

@@ -85,6 +85,8 @@ tac_status tac__save_config(const tac__run *run,
                             struct tac_safetensors_writer *w);
 tac_status tac__resume_config(const tac__run *run,
                               const struct tac_safetensors *f);
+/* Were there other numbers of ranks before that file was saved? */
+int tac__saved_was_regrouped(const struct tac_safetensors *f);
 /* Has a step as many samples as before? */
 tac_status tac__resume_batch(const tac__run *run,
                              const struct tac_safetensors *f);

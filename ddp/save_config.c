@@ -137,13 +137,23 @@ static tac_status save_derived(const tac__run *run, tac_safetensors_writer *w)
     return TAC_OK;
 }
 
+static const char regrouped_key[] = "run.regrouped";
+
+int tac__saved_was_regrouped(const tac_safetensors *f)
+{
+    return tac_safetensors_metadata(f, regrouped_key) != NULL;
+}
+
 /* Batches may be dealt otherwise, as long as a step has the same samples. */
 static tac_status save_batch(const tac__run *run, tac_safetensors_writer *w)
 {
     char text[24];
 
     snprintf(text, sizeof text, "%" PRId64, run->config->global_batch);
-    return tac_safetensors_set_metadata(w, "config.global-batch", text);
+    TAC_TRY(tac_safetensors_set_metadata(w, "config.global-batch", text));
+    return run->regrouped
+               ? tac_safetensors_set_metadata(w, regrouped_key, "yes")
+               : TAC_OK;
 }
 
 tac_status tac__save_config(const tac__run *run, tac_safetensors_writer *w)

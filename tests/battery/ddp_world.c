@@ -156,6 +156,8 @@ static void test_there_and_back(void)
     FILE *f = fopen(path, "r");
     CHECK(f && fgets(line, sizeof line, f));
     if (f) fclose(f);
+    story_value(line, "bytes_predicted", sent);
+    CHECK_EQ_STR(sent, "null");
     story_value(line, "bytes_sync_wire", sent);
     /* 784 x 16 + 16 + 16 x 10 + 10 parameters, each tensor a multiple of 64
      * bytes: 4 steps of 4 ranks, 4 of one that sends nothing, 4 of 2. */

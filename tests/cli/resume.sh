@@ -151,6 +151,12 @@ if command -v mpirun >/dev/null && nm "$train" 2>/dev/null | grep -q tac_comm_cr
     digest "$out/mpi" | grep params_hash >"$out/a"
     digest "$out/whole" | grep params_hash >"$out/b"
     cmp -s "$out/a" "$out/b" && echo "same: threads' checkpoint under mpirun" || fail "mpirun goes on differently"
+    # Other processes than there were threads, with the same samples in a step.
+    want 0 "" mpirun -np 4 $train $common --epochs 2 --save-every 20 --quiet --batch 4 --run-dir "$out/mpi4" --resume "$out/whole/checkpoints/step-00000060"
+    for key in samples steps attempts epochs; do
+        for dir in mpi4 whole; do grep -o "\"$key\":[^,}]*" "$out/$dir/summary.json"; done | uniq | wc -l | grep -qx 1 ||
+            fail "4 processes count other $key than 2 threads"
+    done
     long="mpirun -np 2 $train $common --schedule constant --save-every 20"
     interrupt TERM "$out/mpiterm" $long --steps 100000000 --run-dir "$out/mpiterm"
     at=$(sed 's/step-0*//' "$out/mpiterm/checkpoints/latest")
