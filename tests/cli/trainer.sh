@@ -43,7 +43,7 @@ fi
 # story FILE: what is told of the run in the end, without times.
 story() { grep -oE '"(params_hash|eval_loss|steps|samples)":"?[^,}]*' "$1/summary.json"; }
 
-options="--data synth:4000 --model mlp:64 --ranks 2 --threads 1 --quiet --epochs 6 --save-every 1000"
+options="--data synth:4000 --model mlp:64 --ranks 2 --threads 1 --quiet --epochs 3 --save-every 1000"
 # shellcheck disable=SC2086
 timeout 100 "$train" $options --run-dir whole || fail "rc $?"
 # shellcheck disable=SC2086
