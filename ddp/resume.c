@@ -80,8 +80,8 @@ static tac_status check_config(tac__run *run)
     s = tac__resume_config(run, f);
     if (s >= 0) s = tac__resume_world(run);
     if (s >= 0) s = tac__resume_batch(run, f);
-    run->regrouped = run->resumed_world != run->rank->world ||
-                     tac__saved_was_regrouped(f);
+    run->regrouped =
+        run->resumed_world != run->rank->world || tac__saved_was_regrouped(f);
     tac_safetensors_close(f);
     return s;
 }

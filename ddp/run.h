@@ -76,7 +76,7 @@ typedef struct tac__run {
     char *resumed_from;  /* a checkpoint; NULL: from the start */
     uint64_t resumed_attempts, resumed_applied; /* of that checkpoint */
     int resumed_world;                          /* ranks that saved it */
-    int regrouped; /* there were other numbers of ranks in its life */
+    int regrouped;      /* there were other numbers of ranks in its life */
     int resuming;       /* loaded, and no step made since */
     tac__totals before; /* of the processes before this one */
     double before_s;    /* their time in training */

@@ -188,6 +188,13 @@ test_config_file() {
     printf 'seed = 1\nthis is no setting\n' >"$work/bad.ini"
     mistake 'bad\.ini.*line 2|line 2.*bad\.ini' --config "$work/bad.ini"
     mistake 'nowhere\.ini' --config "$work/nowhere.ini"
+    # A pipe may be one; nobody waits for what nobody writes.
+    run "$train" --config <(echo 'lr = 0.125') --print-config
+    expect_rc 0
+    in_out '^lr *= *0\.125 '
+    mkfifo "$work/silent.ini"
+    run "$train" --config "$work/silent.ini" --print-config
+    expect_rc 0
 }
 
 test_data() {

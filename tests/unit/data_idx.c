@@ -2,6 +2,7 @@
  * which a file can be wrong, each with its own message. */
 #include <criterion/criterion.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "data_files.h"
 #include "tacit/idx.h"
@@ -150,7 +151,14 @@ Test(data_idx, missing_file)
 Test(data_idx, directory)
 {
     snprintf(path, sizeof(path), "%s", dir);
-    expect_failure(TAC_IDX_ANY, 0, TAC_ERR_IO, "can't read", "directory");
+    expect_failure(TAC_IDX_ANY, 0, TAC_ERR_IO, "can't read", "no regular file");
+}
+
+/* Which nobody writes to: it is not waited for. */
+Test(data_idx, pipe)
+{
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    expect_failure(TAC_IDX_ANY, 0, TAC_ERR_IO, "no regular file", "give a");
 }
 
 Test(data_idx, empty_file)
