@@ -99,10 +99,22 @@ void tac__part_close(tac__part *part);
 
 /* epochs.c: all training steps and evaluations. */
 tac_status tac__run_epochs(tac__run *run);
+/* attempt.c: the micro-steps of one attempt; *computed: it was not dropped;
+ * *done: there was none, as the epoch is over. */
+tac_status tac__run_attempt(tac__run *run, tac_micro *micro, int *computed,
+                            int *done);
+/* meet.c: sums over ranks of what happened since the last call; and does any
+ * rank want to stop? A loss that is not finite ends the run unless the scaler
+ * skipped its step; then it is for the scaler to say when enough were skipped.
+ */
+tac_status tac__run_meet(tac__run *run);
+/* validate.c: */
 /* Loss and accuracy over all ranks, each sample counted once. */
 tac_status tac__run_evaluate(tac__run *run, tac__part *part, tac_metrics *out);
 /* Of the validation samples, which is told and kept as the last one. */
 tac_status tac__run_validate(tac__run *run);
+/* What each rank's own model is worth, before the last average. */
+tac_status tac__run_evaluate_own(tac__run *run);
 
 /* trainer_callbacks.c: */
 enum {

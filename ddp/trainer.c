@@ -1,18 +1,11 @@
 /* The trainer: opens a run when it is first needed, and asks it. */
 #include "trainer_impl.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "compare.h"
-#include "local.h"
-#include "save.h"
-#include "tacit/safetensors.h"
-
-enum { CLOSED, TO_EVALUATE, TO_TRAIN };
 
 static tac_status agree(tac_trainer *t, tac_status mine)
 {
@@ -116,8 +109,8 @@ tac_status tac_trainer_create(tac_context *ctx, tac_comm *comm,
 
 static void close_run(tac_trainer *t)
 {
-    if (t->open != CLOSED) tac__run_close(&t->run);
-    t->open = CLOSED;
+    if (t->open != TAC__CLOSED) tac__run_close(&t->run);
+    t->open = TAC__CLOSED;
 }
 
 void tac_trainer_destroy(tac_trainer *t)
@@ -134,11 +127,11 @@ void tac_trainer_destroy(tac_trainer *t)
 
 /* What is there to evaluate needs no folder; what is there to train is built
  * anew if it was for the other. */
-static tac_status open_run(tac_trainer *t, int to)
+tac_status tac__trainer_open(tac_trainer *t, int to)
 {
     const tac_data data = t->run.data;
 
-    if (t->open >= to && !(to == TO_TRAIN && t->trained)) return TAC_OK;
+    if (t->open >= to && !(to == TAC__TO_TRAIN && t->trained)) return TAC_OK;
     close_run(t);
     t->run = (tac__run){.rank = &t->rank,
                         .config = &t->rank.config,
@@ -147,12 +140,12 @@ static tac_status open_run(tac_trainer *t, int to)
                         .data = data,
                         .own_metrics = t->config.compute_metrics != NULL};
     t->open = to;
-    return tac__run_open(&t->run, to == TO_TRAIN);
+    return tac__run_open(&t->run, to == TAC__TO_TRAIN);
 }
 
 tac_replica *tac_trainer_replica(tac_trainer *t)
 {
-    return t->open == CLOSED ? NULL : t->run.replica;
+    return t->open == TAC__CLOSED ? NULL : t->run.replica;
 }
 
 /* ---- training -------------------------------------------------------------
@@ -206,131 +199,10 @@ tac_status tac_trainer_train(tac_trainer *t, const char *resume,
 
     t->rank.capture->armed = 1;
     TAC_TRY(agree(t, may_train(t, resume)));
-    TAC_TRY(open_run(t, TO_TRAIN));
+    TAC_TRY(tac__trainer_open(t, TAC__TO_TRAIN));
     t->trained = 1;
     s = tac__run_train(&t->run);
     t->rank.capture->armed = 1;
     if (out && (s >= 0 || s == TAC_ERR_INTERRUPTED)) fill_output(t, out);
-    return s;
-}
-
-/* ---- evaluation -----------------------------------------------------------
- */
-
-/* NULL: the run's own; else one is opened for it. */
-static tac_status find_part(tac_trainer *t, tac_dataset *set, tac__part **part)
-{
-    const tac_model_config *m = tac_model_config_of(t->run.replica->model);
-    tac_dataset_info info;
-
-    *part = &t->run.val;
-    if (!set && t->run.val.loader) return TAC_OK;
-    if (!set)
-        return tac_fail(t->rank.ctx, TAC_ERR_STATE,
-                        "there is no dataset to evaluate: give one, or an "
-                        "eval_dataset to the trainer");
-    info = tac_dataset_get_info(set);
-    if (info.h != m->h || info.w != m->w || info.c != m->c ||
-        info.classes > m->classes)
-        return tac_fail(t->rank.ctx, TAC_ERR_ARG,
-                        "the dataset has samples of %zux%zux%zu in %zu "
-                        "classes, the model is for %zux%zux%zu in %zu",
-                        info.h, info.w, info.c, info.classes, m->h, m->w, m->c,
-                        m->classes);
-    tac__part_close(&t->part);
-    *part = &t->part;
-    return tac__part_open(&t->run, set, &t->part);
-}
-
-static tac_status evaluate(tac_trainer *t, tac__part *part, int logits,
-                           tac_metrics *m)
-{
-    tac__run *run = &t->run;
-
-    TAC_TRY(tac__local_show_mean(run->replica));
-    TAC_TRY(logits || run->own_metrics
-                ? tac__run_measure(run, part, m)
-                : tac_replica_evaluate(run->replica, part->loader, m));
-    TAC_TRY(tac__local_hide_mean(run->replica));
-    return tac_metrics_reduce(t->rank.comm, m);
-}
-
-static tac_status evaluate_set(tac_trainer *t, tac_dataset *set, int logits,
-                               tac__part **part, tac_eval_output *out)
-{
-    const tac__run *run = &t->run;
-    tac_metrics m = TAC_METRICS_INIT;
-
-    t->rank.capture->armed = 1;
-    TAC_TRY(open_run(t, TO_EVALUATE));
-    TAC_TRY(agree(t, find_part(t, set, part)));
-    TAC_TRY(evaluate(t, *part, logits, &m));
-    if (out)
-        *out = (tac_eval_output){
-            .loss = m.loss_sum / m.count,
-            .accuracy = tac__run_own(run, "accuracy", m.correct / m.count),
-            .samples = (size_t)m.count,
-            .metrics = run->own,
-            .n_metrics = run->n_own};
-    return TAC_OK;
-}
-
-tac_status tac_trainer_evaluate(tac_trainer *t, tac_dataset *set,
-                                tac_eval_output *out)
-{
-    tac__part *part;
-
-    return evaluate_set(t, set, 0, &part, out);
-}
-
-tac_status tac_trainer_predict(tac_trainer *t, tac_dataset *set,
-                               tac_eval_prediction *p, tac_eval_output *out)
-{
-    tac__part *part;
-
-    TAC_TRY(evaluate_set(t, set, 1, &part, out));
-    *p = (tac_eval_prediction){
-        t->logits, t->labels, tac_sampler_count(part->sampler),
-        tac_model_config_of(t->run.replica->model)->classes};
-    return TAC_OK;
-}
-
-/* ---- weights --------------------------------------------------------------
- */
-
-static tac_status write_model(tac_trainer *t, const char *dir)
-{
-    tac__saved saved = {.run = &t->run, .file = TAC__FILE_MODEL};
-    tac_safetensors_writer *w = NULL;
-    char *path;
-    tac_status s;
-
-    if (t->rank.rank != 0) return TAC_OK;
-    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
-        return tac_fail(t->rank.ctx, TAC_ERR_IO,
-                        "cannot make the folder %s: %m; check the path", dir);
-    path = tac_checkpoint_path(dir, "model.safetensors");
-    s = path ? tac_safetensors_writer_create(t->rank.ctx, &w)
-             : tac_fail(t->rank.ctx, TAC_ERR_NOMEM, "no memory for a path");
-    if (s >= 0) {
-        const tac_state_visitor v = tac_safetensors_collect(w);
-
-        s = tac__saved_walk(&saved, &v);
-    }
-    if (s >= 0) s = tac_safetensors_write(w, path, NULL);
-    tac_safetensors_writer_destroy(w);
-    free(path);
-    return s;
-}
-
-tac_status tac_trainer_save_model(tac_trainer *t, const char *dir)
-{
-    tac_status s;
-
-    t->rank.capture->armed = 1;
-    TAC_TRY(open_run(t, TO_EVALUATE));
-    TAC_TRY(tac__local_show_mean(t->run.replica));
-    s = agree(t, write_model(t, dir));
-    TAC_TRY(tac__local_hide_mean(t->run.replica));
     return s;
 }

@@ -20,7 +20,12 @@ struct tac_trainer {
     tac__part part; /* of an evaluation of another dataset */
 };
 
-/* trainer.c: as tac_trainer_create; `options` are those that `config->config`
+/* What a run is open for. */
+enum { TAC__CLOSED, TAC__TO_EVALUATE, TAC__TO_TRAIN };
+
+/* trainer.c: collective: opens the run if it is not. */
+tac_status tac__trainer_open(tac_trainer *t, int to);
+/* As tac_trainer_create; `options` are those that `config->config`
  * was read into, and are borrowed; NULL: made here. */
 tac_status tac__trainer_create(tac_context *ctx, tac_comm *comm,
                                const tac_trainer_config *config,

@@ -1,6 +1,7 @@
 /* Words of training arguments, and the nearest one to a word that is none. */
 #include "training_args_names.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,4 +54,42 @@ tac_status tac__word_find(tac_context *ctx, const char *argument,
     return tac_fail(ctx, TAC_ERR_CONFIG,
                     "%s is '%.60s': did you mean %s? known are %s", argument,
                     text, words[nearest].word, all);
+}
+
+tac_status tac__args_set(const tac__args_reader *r, const char *key,
+                         const char *value, const char *argument)
+{
+    char where[96];
+
+    snprintf(where, sizeof where, "training argument %s", argument);
+    return tac_options_set(r->o, key, value, TAC_SOURCE_CLI, where);
+}
+
+tac_status tac__args_set_int(const tac__args_reader *r, const char *key,
+                             int64_t value, const char *argument)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%" PRId64, value);
+    return tac__args_set(r, key, text, argument);
+}
+
+tac_status tac__args_set_f64(const tac__args_reader *r, const char *key,
+                             double value, const char *argument)
+{
+    char text[40];
+
+    snprintf(text, sizeof text, "%.17g", value);
+    return tac__args_set(r, key, text, argument);
+}
+
+tac_status tac__args_set_word(const tac__args_reader *r, const char *key,
+                              const char *text, const tac__word *words,
+                              const char *argument)
+{
+    int i = 0;
+
+    TAC_TRY(tac__word_find(r->ctx, argument, text ? text : "", words, &i));
+    return words[i].value ? tac__args_set(r, key, words[i].value, argument)
+                          : TAC_OK;
 }

@@ -214,6 +214,29 @@ static void test_accumulation(void)
     for (int i = 0; i < 3; i++) done(all[i]);
 }
 
+/* With batches of 12 from 50 samples two are left out, and of groups of three
+ * batches the second has one. */
+static void test_drop_last_of_group(void)
+{
+    trial a = trial_of(1), b = trial_of(2);
+    trial *all[] = {&a, &b};
+
+    for (int i = 0; i < 2; i++) {
+        all[i]->train_count = 50;
+        all[i]->args.optim = "sgd";
+        all[i]->args.dataloader_drop_last = 1;
+        all[i]->args.num_train_epochs = 2;
+        all[i]->args.gradient_accumulation_steps = 3;
+        all[i]->args.per_device_train_batch_size = i ? 6 : 12;
+        CHECK_EQ(run(all[i]), 0);
+        CHECK_EQ_U64(all[i]->out[0].global_step, 4);
+        CHECK_EQ(all[i]->out[0].summary.samples, 96);
+    }
+    CHECK_MSG(distance(&a, &b) < 1e-6, "%g", distance(&a, &b));
+    CHECK(a.out[0].training_loss < 2);
+    for (int i = 0; i < 2; i++) done(all[i]);
+}
+
 static void test_drop_last(void)
 {
     trial t = trial_of(1);
@@ -516,6 +539,7 @@ int main(void)
     test_skipped();
     test_accumulation();
     test_drop_last();
+    test_drop_last_of_group();
     test_evaluate();
     test_measure_fails();
     test_order_of_calls();
