@@ -152,6 +152,16 @@ prefix=$work/again
 lib_dir=$(dirname "$(find "$prefix" -name libtacit_comm.so)")
 by_pkg_config
 
+# What docs/embedding.md shows for ctypes.
+if command -v python3 >/dev/null; then
+    sed -n '/^```python$/,/^```$/{/^```/d;p}' "$source_dir/docs/embedding.md" \
+        >"$work/snippet.py"
+    LD_LIBRARY_PATH=$lib_dir timeout 30 python3 "$work/snippet.py" \
+        >"$work/out" 2>&1 || { cat "$work/out"; fail "ctypes"; }
+    grep -qF '[1.0, 2.0, 3.0, 4.0]' "$work/out" || fail "ctypes: $(cat "$work/out")"
+    echo "by ctypes"
+fi
+
 # One component, for a package builder.
 export DESTDIR=$work/stage
 quietly cmake --install "$build" --component comm --prefix /opt/tacit
