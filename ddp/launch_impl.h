@@ -30,7 +30,8 @@ typedef struct tac__one_rank {
     void *connect_arg;
     tac__capture capture;
     tac__fate fate;
-    int alive; /* peers may be waited for after the communicator's end */
+    int speaks; /* its message was the one for all */
+    int alive;  /* peers may be waited for after the communicator's end */
 } tac__one_rank;
 
 /* launch_rank.c: runs the body and fills in fate; the message is still in

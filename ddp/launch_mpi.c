@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tacit/clock.h"
 #include "tacit/comm_mpi.h"
@@ -140,7 +141,8 @@ static int conclude(tac__one_rank *self)
     } else {
         self->alive = 0;
     }
-    if (speaker == self->rank && s < 0) tac__launch_speak(self, failed);
+    self->speaks = speaker == self->rank && s < 0;
+    if (self->speaks) tac__launch_speak(self, failed);
     return tac__launch_code(self->world, s);
 }
 
@@ -160,7 +162,9 @@ static int run_rank(const tac__world *w, int rank, int size)
     self.local_ranks = host_ranks(&self.threads);
     tac__launch_rank(&self);
     code = conclude(&self);
-    /* After a broken communication MPI_Finalize could wait for ever. */
+    /* After a broken communication MPI_Finalize could wait for ever. One rank
+     * ends them all, so that MPI says so once. */
+    if (!self.alive && !self.speaks) sleep(2);
     if (!self.alive) MPI_Abort(MPI_COMM_WORLD, code ? code : 1);
     return code;
 }

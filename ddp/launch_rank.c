@@ -33,7 +33,11 @@ static void leave(tac__one_rank *self, tac_context *ctx, tac_comm *comm)
     if (self->fate.status == TAC_ERR_INTERRUPTED) return;
     if (self->capture.agreed || tac_comm_error(comm, NULL, 0) < 0) return;
     tac_context_error(ctx, why, sizeof why);
+    /* The abort has a line of its own, which says less. */
+    const tac__capture kept = self->capture;
+
     tac_comm_abort(comm, *why ? why : tac_status_text(self->fate.status));
+    self->capture = kept;
 }
 
 /* Messages in shared memory don't outlive the ranks; those that MPI has begun
