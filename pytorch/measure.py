@@ -9,13 +9,17 @@ run, and the median of the slowest rank's times:
     step   forward and backward of a DistributedDataParallel whose gradients
            they are; "no_sync" is the same without communication
 
-Then 50 steps of a small network with Gloo and with the hook, whose parameters
-must agree to 1e-5, and the bytes that the fp16 hook has sent.
+"overlap" is the same over an emulated network, whose time is no CPU's: how much
+of it backward hides. Then 50 steps of a small network with Gloo and with the
+hook, whose parameters must agree to 1e-5, and the bytes that the fp16 hook has
+sent.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
 import json
 import multiprocessing
 import os
@@ -34,7 +38,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP  # noqa: E402
 
 import tacit  # noqa: E402
 
-WAYS = {"tacit": {}, "tacit symmetric": {"symmetric": True},
+WAYS = {"tacit": {}, "tacit in place": {"symmetric": False},
         "tacit fp16": {"wire": "fp16"}}
 
 
@@ -106,33 +110,56 @@ def wide(mib: int) -> nn.Module:
                            for _ in range(mib)))
 
 
-def step(args: argparse.Namespace) -> dict:
+def model_step(model: DDP, x: torch.Tensor, sync: bool = True) -> None:
     """Forward and backward."""
-    x = torch.randn(args.batch, 512)
-    module = wide(args.mib)
-    models, states = {}, []
-    for name in ["gloo", "no_sync", *WAYS]:
+    model.zero_grad(set_to_none=False)
+    with contextlib.nullcontext() if sync else model.no_sync():
+        model(x).square().mean().backward()
+
+
+def steps(args: argparse.Namespace, states: dict, bucket_mib: float,
+          batch: int) -> dict:
+    """Times of forward and backward, by state; None: Gloo."""
+    x, ways = torch.randn(batch, 512), {}
+    for name, state in {**states, "no_sync": None}.items():
         torch.manual_seed(1)
-        models[name] = DDP(wide(args.mib), bucket_cap_mb=args.bucket_mib)
-        if name in WAYS:
-            states.append(tacit.DDPState(**WAYS[name]))
-            models[name].register_comm_hook(states[-1], tacit.ddp_hook)
+        model = DDP(wide(args.mib), bucket_cap_mb=bucket_mib)
+        if state:
+            model.register_comm_hook(state, tacit.ddp_hook)
+        ways[name] = functools.partial(model_step, model, x,
+                                       name != "no_sync")
+    return in_turns(ways, args.seconds)
 
-    def run(name: str) -> None:
-        model = models[name]
-        model.zero_grad(set_to_none=False)
-        if name == "no_sync":
-            with model.no_sync():
-                model(x).square().mean().backward()
-        else:
-            model(x).square().mean().backward()
 
-    del module
-    out = in_turns({name: lambda n=name: run(n) for name in models},
-                   args.seconds)
-    for s in states:
+def step(args: argparse.Namespace) -> dict:
+    """Forward and backward on this host."""
+    states = {name: tacit.DDPState(**options)
+              for name, options in WAYS.items()}
+    out = steps(args, {"gloo": None, **states}, args.bucket_mib, args.batch)
+    for s in states.values():
         s.close()
     return out
+
+
+def overlap(size: int, args: argparse.Namespace) -> dict:
+    """How much of the time on a network is hidden behind backward."""
+    comm = tacit.Communicator.from_process_group(
+        emulate=f"hosts={size},rate={args.rate},delay=0")
+    bucket_mib, batch = 1, 16 * args.batch
+    state = tacit.DDPState(comm=comm)
+    buckets = [torch.ones(n)
+               for n in bucket_sizes(args.mib << 20, bucket_mib << 20)]
+
+    def alone() -> None:
+        for f in [state.submit(b, i) for i, b in enumerate(buckets)]:
+            f.wait()
+
+    moved = in_turns({"alone": alone}, args.seconds / 2)["alone"]
+    t = steps(args, {"tacit": state}, bucket_mib, batch)
+    state.close()
+    exposed = t["tacit"] - t["no_sync"]
+    return {"alone": moved, "compute": t["no_sync"], "step": t["tacit"],
+            "hidden": 1 - exposed / moved}
 
 
 def train(rank: int, options: dict | None) -> tuple[torch.Tensor, dict]:
@@ -182,7 +209,8 @@ def main_of_rank(rank: int, args: argparse.Namespace, folder: str) -> None:
     out = {"np": args.np, "mib": args.mib, "bucket_mib": args.bucket_mib,
            "batch": args.batch, "torch": torch.__version__,
            "transport": tacit.communicator().transport,
-           "move": move(args.np, args), "step": step(args), **equality(rank)}
+           "move": move(args.np, args), "step": step(args),
+           "overlap": overlap(args.np, args), **equality(rank)}
     if rank == 0:
         report(out)
         if args.json:
@@ -200,6 +228,11 @@ def report(out: dict) -> None:
         for name, t in out[what].items():
             print(f"  {what}  {name:<16} {t * 1e3:9.2f} ms   "
                   f"{gloo / t:5.2f} x Gloo's speed")
+    o = out["overlap"]
+    print(f"  overlap over an emulated network: {o['alone'] * 1e3:.1f} ms of "
+          f"sending alone, {o['compute'] * 1e3:.1f} ms of computing alone, "
+          f"{o['step'] * 1e3:.1f} ms together: {100 * o['hidden']:.0f} % "
+          "hidden")
     half = out["bytes_wire_fp16"] / out["bytes_wire"]
     print(f"  50 steps: parameters differ from Gloo's by at most "
           f"{out['difference']:.2g} (fp16: {out['difference_fp16']:.2g})")
@@ -215,6 +248,7 @@ def main() -> int:
     p.add_argument("--bucket-mib", type=int, default=4)
     p.add_argument("--batch", type=int, default=8)
     p.add_argument("--seconds", type=float, default=10)
+    p.add_argument("--rate", default="1gbit", help="of the emulated network")
     p.add_argument("--json")
     args = p.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -124,8 +124,10 @@ class DDPState:
                   in f32 and rounded once more
     codec         stronger compression of f32 ("int8", "topk:0.01,ef", ...);
                   not together with wire
-    symmetric     True: buckets are first copied to memory that all ranks of
-                  the host share (one more copy of the gradients each)
+    symmetric     True: buckets are copied to memory that all ranks of the host
+                  share and averaged there, which is faster than through the
+                  staging of the transport but holds the gradients once more;
+                  None: where ranks share memory, without wire and codec
     timeout       seconds that a bucket may take
     module        names the parameters whose state a codec keeps, which saving
                   and loading that state need
@@ -139,7 +141,8 @@ class DDPState:
     def __init__(self, group: object = None,
                  comm: Optional[Communicator] = None, *,
                  wire: Optional[str] = None, codec: Optional[str] = None,
-                 symmetric: bool = False, timeout: Optional[float] = None,
+                 symmetric: Optional[bool] = None,
+                 timeout: Optional[float] = None,
                  module: Optional[torch.nn.Module] = None,
                  grad_scale: float = 1.0) -> None:
         if wire not in s.WIRES:
@@ -151,8 +154,12 @@ class DDPState:
         parent = comm if comm is not None else communicator(group)
         self.comm = parent.split()
         self.wire, self.timeout = wire, timeout
-        self.symmetric, self.grad_scale = symmetric, grad_scale
         self.codec = Codec(self.comm, codec or "none")
+        self.grad_scale = grad_scale
+        if symmetric is None:
+            shared = self.comm.transport.startswith(("shm:", "thread:"))
+            symmetric = shared and not wire and not self.codec.handle
+        self.symmetric = symmetric
         self._names: dict[int, tuple[bytes, torch.Tensor]] = {
             id(p): (name.encode(), p)
             for name, p in (module.named_parameters() if module else ())}
@@ -175,7 +182,9 @@ class DDPState:
                parameters: Optional[list] = None) -> torch.futures.Future:
         """Averages a flat tensor over the ranks; a future of the result.
 
-        In place, unless `symmetric`. `index` tells buckets of one step apart.
+        `index` tells buckets of one step apart. The result is the tensor
+        itself; if `symmetric`, other memory, until the next call with that
+        index.
         """
         if not self.close.alive:
             raise TacitError(s.ERR_STATE, "this DDPState is closed")

@@ -23,7 +23,10 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' ||
 python3 "$tests/test_layout.py"
 python3 "$tests/test_comm.py"
 
-command -v mpirun >/dev/null || { echo "no mpirun: its ranks were not tried"; exit 0; }
+command -v mpirun >/dev/null || {
+    echo "no mpirun: its ranks were not tried"
+    exit 0
+}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cat >"$work/sum.py" <<'END'
