@@ -60,7 +60,7 @@ static tac_status find_ops(tac_model *m, const char **arg)
     return unknown_model(m->ctx, m->spec, length);
 }
 
-static tac_status check_config(tac_context *ctx, const tac_model_config *c)
+tac_status tac__model_check_config(tac_context *ctx, const tac_model_config *c)
 {
     const size_t shape[] = {c->h, c->w, c->c, c->classes};
     size_t product = 0;
@@ -86,7 +86,7 @@ tac_status tac_model_create(tac_params *params, const char *spec,
         return tac_fail(ctx, TAC_ERR_ARG,
                         "tac_model_create: params, spec and out are needed");
     if (!config) config = &defaults;
-    TAC_TRY(check_config(ctx, config));
+    TAC_TRY(tac__model_check_config(ctx, config));
     tac_model *m = calloc(1, sizeof(*m));
     if (m) m->spec = strdup(spec);
     if (!m || !m->spec) {
@@ -110,7 +110,7 @@ tac_status tac_model_create(tac_params *params, const char *spec,
 void tac_model_destroy(tac_model *m)
 {
     if (!m) return;
-    if (m->impl) m->ops->destroy(m->impl);
+    if (m->impl && m->ops->destroy) m->ops->destroy(m->impl);
     free(m->spec);
     free(m);
 }
@@ -118,7 +118,8 @@ void tac_model_destroy(tac_model *m)
 /* Models that see an image as so many features. */
 static int takes_flat(const tac_model *m)
 {
-    return m->ops == &tac__model_mlp || m->ops == &tac__model_linear;
+    return m->ops == &tac__model_mlp || m->ops == &tac__model_linear ||
+           m->ops == &m->own;
 }
 
 /* x must be (n,H,W,C), or flat with as many features. */
@@ -139,11 +140,30 @@ static tac_status check_input(const tac_model *m, const tac_tensor *x)
                     c->h, c->w, c->c, flat);
 }
 
+static tac_status check_logits(const tac_model *m, const tac_tensor *x,
+                               const tac_tensor *y)
+{
+    char shape[96];
+
+    if (y && y->ndim == 2 && y->shape[0] == x->shape[0] &&
+        y->shape[1] == m->config.classes)
+        return TAC_OK;
+    return tac_fail(m->ctx, TAC_ERR_ARG,
+                    "model %s: its logits are %s, expected (%zu,%zu): one for "
+                    "each sample and class",
+                    m->spec,
+                    y ? tac_tensor_shape_text(y, shape, sizeof(shape))
+                      : "not there",
+                    x->shape[0], m->config.classes);
+}
+
 tac_status tac_model_forward(const tac_model *m, tac_tape *tape, tac_tensor *x,
                              tac_tensor **logits)
 {
     TAC_TRY(check_input(m, x));
-    return m->ops->forward(m->impl, tape, x, logits);
+    *logits = NULL;
+    TAC_TRY(m->ops->forward(m->impl, tape, x, logits));
+    return m->ops == &m->own ? check_logits(m, x, *logits) : TAC_OK;
 }
 
 const char *tac_model_spec(const tac_model *m)
@@ -158,10 +178,10 @@ const tac_model_config *tac_model_config_of(const tac_model *m)
 
 uint64_t tac_model_flop_forward(const tac_model *m)
 {
-    return 2 * m->macs;
+    return m->ops == &m->own ? m->flop_forward : 2 * m->macs;
 }
 
 uint64_t tac_model_flop_per_sample(const tac_model *m)
 {
-    return 6 * m->macs - 2 * m->first_macs;
+    return m->ops == &m->own ? m->flop_step : 6 * m->macs - 2 * m->first_macs;
 }

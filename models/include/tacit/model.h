@@ -68,8 +68,36 @@ TAC_API tac_status tac_model_create(tac_params *params, const char *spec,
                                     tac_model **out);
 TAC_API void tac_model_destroy(tac_model *m); /* NULL is legal */
 
+/* ---- models of one's own --------------------------------------------------
+ * Register parameters with tac_params_add, keep their indices in an object of
+ * your own, and hand it over with a function that records the operations of
+ * ops.h. examples/07_own_model.c is one. */
+typedef struct tac_model_ops {
+    size_t struct_size; /* sizeof(tac_model_ops) */
+    const char *name;   /* what tac_model_spec returns; copied */
+    /* Records logits (n,classes) of x (n,H,W,C); called for every step, dry
+     * ones included, where there are shapes but no data. Groups of layers may
+     * be tape blocks. Must record the same operations for the same shapes on
+     * all ranks, and change nothing in impl. */
+    tac_status (*forward)(void *impl, tac_tape *tape, tac_tensor *x,
+                          tac_tensor **logits);
+    void (*destroy)(void *impl); /* NULL: nothing to give up */
+    uint64_t flop_forward;       /* a sample; 0: not told */
+    uint64_t flop_per_sample;    /* of a training step; 0: not told */
+} tac_model_ops;
+
+/* A model of one's own over `params`, to which its parameters have been added.
+ * `impl` is the model's if this succeeds, else still the caller's. `config`
+ * NULL means defaults; *ops is copied. Errors: ARG, NOMEM. */
+TAC_API tac_status tac_model_create_from(tac_params *params,
+                                         const tac_model_ops *ops, void *impl,
+                                         const tac_model_config *config,
+                                         tac_model **out);
+
 /* Where a model comes from: a known one by its `spec`, or one that `build`
- * makes and `spec` (may be NULL) only names. */
+ * makes and `spec` (may be NULL) only names. `build` is called by each rank for
+ * itself (threads share `arg`), perhaps several times, and ends with
+ * tac_model_create_from or tac_model_create. */
 typedef struct tac_model_source {
     const char *spec;
     tac_status (*build)(void *arg, tac_params *params,
@@ -77,9 +105,17 @@ typedef struct tac_model_source {
     void *arg;
 } tac_model_source;
 
+/* Makes the model of a source. Errors: those of tac_model_create, and what
+ * `build` returns; STATE if that returned no model. */
+TAC_API tac_status tac_model_open(tac_params *params,
+                                  const tac_model_source *source,
+                                  const tac_model_config *config,
+                                  tac_model **out);
+
 /* Records logits (n,classes) of x (n,H,W,C), or (n,H*W*C) for mlp and linear,
  * both of the tape's dtype. The loss is the caller's: see
- * tac_op_softmax_cross_entropy. Errors: ARG for another shape; the tape's. */
+ * tac_op_softmax_cross_entropy. Errors: ARG for another shape, or if a model of
+ * one's own makes other logits than these; the tape's. */
 TAC_API tac_status tac_model_forward(const tac_model *m, tac_tape *tape,
                                      tac_tensor *x, tac_tensor **logits);
 
