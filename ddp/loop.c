@@ -23,36 +23,37 @@ static void lap(tac_replica *r, const char *name, uint64_t *since, double *sum)
 
 /* Forward and loss, in the precision of the run. */
 static tac_status forward(tac_replica *r, const tac_batch *batch,
-                          const tac_tape_step *step, tac_xent *xent)
+                          const tac_tape_step *step, tac_tensor **logits,
+                          tac_xent *xent)
 {
-    tac_tensor *x, *y, *logits;
+    tac_tensor *x, *y;
     tac_autocast region;
 
     TAC_TRY(tac_tape_begin(r->tape, step)); /* 1 */
     TAC_TRY(tac__mixed_region(r, &region)); /* 2: tac_autocast_begin */
     tac_status s = tac__replica_inputs(r, batch, &x, &y);
-    if (s >= 0) s = tac_model_forward(r->model, r->tape, x, &logits); /* 3 */
-    if (s >= 0) s = tac_op_softmax_cross_entropy(r->tape, logits, y, xent);
+    if (s >= 0) s = tac_model_forward(r->model, r->tape, x, logits); /* 3 */
+    if (s >= 0) s = tac_op_softmax_cross_entropy(r->tape, *logits, y, xent);
     TAC_TRY(tac_autocast_end(&region)); /* 4 */
     TAC_TRY(s);
     return tac__history_add(r, batch->count, batch->valid_count, xent);
 }
 
-/* The gradients are averaged: one step, unless they have inf or NaN. Nothing
- * here waits or asks. */
-static tac_status update(tac_replica *r)
+tac_status tac_replica_forward(tac_replica *r, const tac_batch *batch,
+                               const tac_micro *micro, tac_tensor **logits,
+                               tac_xent *xent)
 {
-    const float *found_inf = &tac_optimizer_scalars(r->optimizer)->found_inf;
+    const tac_tape_step step = {.flags = micro->first ? 0 : TAC_TAPE_ACCUMULATE,
+                                .step = r->attempts,
+                                .first_sample = micro->first_sample,
+                                .sample_stride =
+                                    (uint64_t)tac_comm_size(r->comm)};
+    uint64_t since = tac_clock_ns();
 
-    TAC_TRY(tac_scaler_check(r->scaler, r->optimizer, NULL)); /* 8 */
-    TAC_TRY(tac__history_end_step(r, found_inf));
-    if (r->config->clip_norm > 0) /* 9 */
-        TAC_TRY(tac_optimizer_clip(r->optimizer, r->config->clip_norm, NULL));
-    TAC_TRY(tac_scaler_step(r->scaler, r->optimizer, NULL));        /* 10 */
-    TAC_TRY(tac_scaler_update(r->scaler, NULL));                    /* 11 */
-    if (r->master) TAC_TRY(tac_master_after_step(r->master, NULL)); /* 12 */
-    r->attempts++;
-    return tac__mixed_poll(r);
+    if (micro->first) tac__record_begin(r->record);
+    TAC_TRY(forward(r, batch, &step, logits, xent));
+    lap(r, "forward", &since, &r->times.forward_s);
+    return TAC_OK;
 }
 
 /* Ranks that a step's samples are counted over. */
@@ -81,25 +82,59 @@ static tac_status backward(tac_replica *r, const tac_micro *micro,
     return r->reducer ? TAC_OK : tac__doubt_all(r);
 }
 
-tac_status tac_replica_step(tac_replica *r, const tac_batch *batch,
-                            const tac_micro *micro)
+tac_status tac_replica_backward(tac_replica *r, const tac_micro *micro,
+                                const tac_xent *xent)
 {
-    const tac_tape_step step = {.flags = micro->first ? 0 : TAC_TAPE_ACCUMULATE,
-                                .step = r->attempts,
-                                .first_sample = micro->first_sample,
-                                .sample_stride =
-                                    (uint64_t)tac_comm_size(r->comm)};
     uint64_t since = tac_clock_ns();
-    tac_xent xent;
 
-    if (micro->first) tac__record_begin(r->record);
-    TAC_TRY(forward(r, batch, &step, &xent));
-    lap(r, "forward", &since, &r->times.forward_s);
-    TAC_TRY(backward(r, micro, &xent));
+    TAC_TRY(backward(r, micro, xent));
     lap(r, "backward", &since, &r->times.backward_s);
     r->times.backward_s -= r->hook_s;
     if (r->reducer) TAC_TRY(tac_reducer_finish(r->reducer, 0)); /* 7 */
-    if (micro->last) TAC_TRY(tac__mixed_observe(r));
+    return micro->last ? tac__mixed_observe(r) : TAC_OK;
+}
+
+/* Nothing here waits or asks. */
+tac_status tac_replica_check(tac_replica *r)
+{
+    const float *found_inf = &tac_optimizer_scalars(r->optimizer)->found_inf;
+
+    TAC_TRY(tac_scaler_check(r->scaler, r->optimizer, NULL)); /* 8 */
+    return tac__history_end_step(r, found_inf);
+}
+
+tac_status tac_replica_clip(tac_replica *r, double max_norm)
+{
+    return tac_optimizer_clip(r->optimizer, max_norm, NULL); /* 9 */
+}
+
+tac_status tac_replica_update(tac_replica *r)
+{
+    TAC_TRY(tac_scaler_step(r->scaler, r->optimizer, NULL));        /* 10 */
+    TAC_TRY(tac_scaler_update(r->scaler, NULL));                    /* 11 */
+    if (r->master) TAC_TRY(tac_master_after_step(r->master, NULL)); /* 12 */
+    r->attempts++;
+    return tac__mixed_poll(r);
+}
+
+/* The gradients are averaged: one step, unless they have inf or NaN. */
+static tac_status update(tac_replica *r)
+{
+    TAC_TRY(tac_replica_check(r));
+    if (r->config->clip_norm > 0)
+        TAC_TRY(tac_replica_clip(r, r->config->clip_norm));
+    return tac_replica_update(r);
+}
+
+tac_status tac_replica_step(tac_replica *r, const tac_batch *batch,
+                            const tac_micro *micro)
+{
+    uint64_t since;
+    tac_tensor *logits;
+    tac_xent xent;
+
+    TAC_TRY(tac_replica_forward(r, batch, micro, &logits, &xent));
+    TAC_TRY(tac_replica_backward(r, micro, &xent));
     since = tac_clock_ns();
     if (micro->last) TAC_TRY(update(r));
     lap(r, "update", &since, &r->times.update_s);
@@ -107,12 +142,20 @@ tac_status tac_replica_step(tac_replica *r, const tac_batch *batch,
     return TAC_OK;
 }
 
+tac_status tac_replica_forward_eval(tac_replica *r, const tac_batch *batch,
+                                    tac_tensor **logits, tac_xent *xent)
+{
+    const tac_tape_step step = {.flags = TAC_TAPE_EVAL};
+
+    return forward(r, batch, &step, logits, xent);
+}
+
 tac_status tac_replica_evaluate(tac_replica *r, tac_loader *loader,
                                 tac_metrics *out)
 {
-    const tac_tape_step step = {.flags = TAC_TAPE_EVAL};
     tac_metrics kept;
     const tac_batch *batch;
+    tac_tensor *logits;
     tac_xent xent;
 
     TAC_TRY(tac_replica_take_metrics(r, &kept));
@@ -120,7 +163,7 @@ tac_status tac_replica_evaluate(tac_replica *r, tac_loader *loader,
     for (;;) {
         TAC_TRY(tac_loader_next(loader, &batch));
         if (!batch) break;
-        TAC_TRY(forward(r, batch, &step, &xent));
+        TAC_TRY(tac_replica_forward_eval(r, batch, &logits, &xent));
         TAC_TRY(tac__history_end_step(r, NULL));
     }
     TAC_TRY(tac_replica_take_metrics(r, out));

@@ -115,8 +115,8 @@ static uint64_t would_need(const tac__run *run, const tac_train_config *config,
     uint64_t host = UINT64_MAX, rows[TAC__MEMORY_KINDS];
     tac_replica *r = NULL;
 
-    if (tac_replica_open(run->rank->ctx, run->rank->comm, config, &info, &r) <
-        0)
+    if (tac_replica_open(run->rank->ctx, run->rank->comm, config, &info,
+                         run->model, &r) < 0)
         return UINT64_MAX;
     if (needs(run, r, oc, &host, rows) < 0) host = UINT64_MAX;
     tac_replica_close(r);

@@ -21,8 +21,10 @@ static tac_status make_device(tac_replica *r)
     return tac_device_open(r->ctx, "cpu", isa, &r->device);
 }
 
-static tac_status make_model(tac_replica *r, const tac_dataset_info *data)
+static tac_status make_model(tac_replica *r, const tac_dataset_info *data,
+                             const tac_model_source *source)
 {
+    const tac_model_source named = {.spec = r->config->model};
     tac_model_config mc = TAC_MODEL_CONFIG_INIT;
 
     mc.h = data->h;
@@ -31,7 +33,7 @@ static tac_status make_model(tac_replica *r, const tac_dataset_info *data)
     mc.classes = data->classes;
     mc.dropout = (float)r->config->dropout;
     TAC_TRY(tac_params_create(r->device, TAC_F32, &r->params));
-    return tac_model_create(r->params, r->config->model, &mc, &r->model);
+    return tac_model_open(r->params, source ? source : &named, &mc, &r->model);
 }
 
 tac_status tac__replica_inputs(tac_replica *r, const tac_batch *batch,
@@ -78,7 +80,8 @@ static tac_status dry_step(tac_replica *r)
 
 tac_status tac_replica_open(tac_context *ctx, tac_comm *comm,
                             const tac_train_config *config,
-                            const tac_dataset_info *data, tac_replica **out)
+                            const tac_dataset_info *data,
+                            const tac_model_source *model, tac_replica **out)
 {
     tac_tape_config tc = TAC_TAPE_CONFIG_INIT;
     tac_replica *r = calloc(1, sizeof *r);
@@ -93,7 +96,7 @@ tac_status tac_replica_open(tac_context *ctx, tac_comm *comm,
     tc.recompute = !strcmp(config->recompute, "block");
     if (s >= 0) s = tac_precision_parse(ctx, config->precision, &r->low);
     if (s >= 0) s = make_device(r);
-    if (s >= 0) s = make_model(r, data);
+    if (s >= 0) s = make_model(r, data, model);
     if (s >= 0) {
         const tac_allocator own = tac_device_allocator(r->device);
         const tac_allocator a =

@@ -27,9 +27,10 @@ typedef struct tac__totals {
 typedef struct tac__run {
     tac__rank *rank;
     const tac_train_config *config;
-    struct tac_trainer *trainer; /* whose run it is */
-    FILE *out;                   /* NULL: nothing is printed */
-    int trains;                  /* 0: opened to evaluate alone */
+    struct tac_trainer *trainer;   /* whose run it is */
+    const tac_model_source *model; /* NULL: the configuration's */
+    FILE *out;                     /* NULL: nothing is printed */
+    int trains;                    /* 0: opened to evaluate alone */
     tac_data data;
     tac__part train, val, test;
     tac_replica *replica;

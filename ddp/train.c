@@ -117,7 +117,7 @@ static tac_status open_local(tac__run *run)
     TAC_TRY(check_steps(run));
     info = tac_dataset_get_info(run->data.train);
     TAC_TRY(tac_replica_open(run->rank->ctx, run->rank->comm, run->config,
-                             &info, &run->replica));
+                             &info, run->model, &run->replica));
     TAC_TRY(tac__memory_check(run));
     TAC_TRY(tac__preflight_batch(run));
     TAC_TRY(open_parts(run));

@@ -138,6 +138,7 @@ tac_status tac__trainer_open(tac_trainer *t, int to)
                         .trainer = t,
                         .out = t->config.out,
                         .data = data,
+                        .model = t->config.model,
                         .own_metrics = t->config.compute_metrics != NULL};
     t->open = to;
     return tac__run_open(&t->run, to == TAC__TO_TRAIN);

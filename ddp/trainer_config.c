@@ -116,9 +116,6 @@ static tac_status name_own(tac_trainer *t, tac_options *o)
     const struct tac_model_source *m = t->config.model;
     char name[128];
 
-    if (m && m->build)
-        return tac_fail(t->rank.ctx, TAC_ERR_UNSUPPORTED,
-                        "models of the program's own are not there yet");
     if (m)
         TAC_TRY(tac_options_set(o, "model", m->spec ? m->spec : "own",
                                 TAC_SOURCE_CLI, "the program's model"));

@@ -224,7 +224,7 @@ static inline void *trial_run_rank(void *arg)
     CHECK_OK(tac_train_config_resolve(ctx, &c, t->ranks));
     CHECK_OK(tac_sampler_create(ctx, &sc, &sampler));
     CHECK_OK(tac_loader_create(ctx, w->train, sampler, &lc, &loader));
-    if (CHECK_OK(tac_replica_open(ctx, comm, &c, &info, &r)) &&
+    if (CHECK_OK(tac_replica_open(ctx, comm, &c, &info, NULL, &r)) &&
         CHECK_OK(tac_replica_connect(r, (uint64_t)t->attempts))) {
         CHECK_OK(tac__local_start(r, 0));
         trial_train(w, r, sampler, loader);

@@ -183,7 +183,7 @@ static void *run_rank(void *arg)
     CHECK_OK(tac_train_config_resolve(ctx, &c, w->t->ranks));
     tl = open_loader(w, ctx, w->train, &c, 1, &ts);
     vl = open_loader(w, ctx, w->val, &c, 0, &vs);
-    if (CHECK_OK(tac_replica_open(ctx, comm, &c, &info, &r)) &&
+    if (CHECK_OK(tac_replica_open(ctx, comm, &c, &info, NULL, &r)) &&
         CHECK_OK(tac_replica_connect(r, (uint64_t)w->t->steps))) {
         train(w, r, tl, &c);
         finish(w, r, vl);

@@ -40,6 +40,7 @@
 #include "tacit/comm.h"
 #include "tacit/loader.h"
 #include "tacit/model.h"
+#include "tacit/ops.h"
 #include "tacit/optim.h"
 #include "tacit/reducer.h"
 #include "tacit/scaler.h"
@@ -117,10 +118,12 @@ typedef struct tac_micro {
 
 /* Everything local: device, model, tape; a dry step finds the order in which
  * gradients become final and the memory that a step needs. `config` and `comm`
- * are borrowed for the replica's life. No communication. */
+ * are borrowed for the replica's life; `model` NULL: config->model. No
+ * communication. */
 TAC_API tac_status tac_replica_open(tac_context *ctx, tac_comm *comm,
                                     const tac_train_config *config,
                                     const tac_dataset_info *data,
+                                    const tac_model_source *model,
                                     tac_replica **out);
 /* Everything collective: arenas in symmetric memory, the reducer (which
  * compares the parameter lists of all ranks), initial parameters of rank 0 on
@@ -133,6 +136,39 @@ TAC_API void tac_replica_close(tac_replica *r); /* NULL is legal */
  * last of its group, the update. See loop.c. */
 TAC_API tac_status tac_replica_step(tac_replica *r, const tac_batch *batch,
                                     const tac_micro *micro);
+
+/* The pieces that tac_replica_step is made of, in its order, for those who want
+ * to look or to do something in between:
+ *
+ *     tac_replica_forward(r, batch, micro, &logits, &xent);
+ *     tac_replica_backward(r, micro, &xent);
+ *     if (micro->last) {
+ *         tac_replica_check(r);
+ *         tac_replica_clip(r, 1.0);     optional
+ *         tac_replica_update(r);
+ *     }
+ *
+ * Tensors live in the tape until the next forward; logits may be of 16 bits.
+ * `batch` and `micro` are not kept. */
+TAC_API tac_status tac_replica_forward(tac_replica *r, const tac_batch *batch,
+                                       const tac_micro *micro,
+                                       tac_tensor **logits, tac_xent *xent);
+/* Backward, and the averages are in the arena of gradients (scaled) if
+ * micro->last. */
+TAC_API tac_status tac_replica_backward(tac_replica *r, const tac_micro *micro,
+                                        const tac_xent *xent);
+/* Looks for inf and NaN; what follows divides by the scale. */
+TAC_API tac_status tac_replica_check(tac_replica *r);
+TAC_API tac_status tac_replica_clip(tac_replica *r, double max_norm);
+/* The optimizer's step unless it is to be skipped, the new scale, the working
+ * weights; one attempt more. */
+TAC_API tac_status tac_replica_update(tac_replica *r);
+/* Forward of an evaluation: its losses are added to those that
+ * tac_replica_take_metrics takes. */
+TAC_API tac_status tac_replica_forward_eval(tac_replica *r,
+                                            const tac_batch *batch,
+                                            tac_tensor **logits,
+                                            tac_xent *xent);
 
 /* What is known of loss scaling; waits for nothing, and is the same as
  * r->scaling. Errors: DIVERGED once config->max_skips steps in a row were
