@@ -91,7 +91,7 @@ run_all() { # PROGRAM...
 }
 
 by_cmake() {
-    local want=comm programs=(sum sum_static)
+    local want=comm programs=(sum sum_static) program
     if [ "$components" != comm ]; then
         want="comm;localsgd"
         programs+=(local local_static)
@@ -103,6 +103,14 @@ by_cmake() {
     quietly configure all "$want"
     quietly cmake --build "$work/all"
     run_all "${programs[@]/#/$work/all/}"
+    for program in comm_mpi comm_mpi_static; do
+        [ -x "$work/all/$program" ] || continue
+        mpirun -np 2 "$work/all/$program" >"$work/out" 2>&1 ||
+            { cat "$work/out"; fail "$program: rc $?"; }
+        grep -q '^2 ranks.*: 0 wrong' "$work/out" ||
+            fail "$program: $(cat "$work/out")"
+        programs+=("$program")
+    done
     echo "by CMake: ${programs[*]}"
 }
 
