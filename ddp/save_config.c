@@ -226,11 +226,14 @@ static long long number_of(const tac_safetensors *f, const char *key)
 /* Files of before this was kept have its factors. */
 static long long saved_batch(const tac__run *run, const tac_safetensors *f)
 {
-    const long long whole = number_of(f, "config.global-batch");
+    long long whole = number_of(f, "config.global-batch");
 
     if (whole > 0) return whole;
-    return number_of(f, "config.batch") * number_of(f, "config.accumulate") *
-           run->resumed_world;
+    if (__builtin_mul_overflow(number_of(f, "config.batch"),
+                               number_of(f, "config.accumulate"), &whole) ||
+        __builtin_mul_overflow(whole, run->resumed_world, &whole))
+        return 0;
+    return whole;
 }
 
 /* In a step the same samples; how ranks and micro-steps share them is free. */
