@@ -113,7 +113,7 @@ static tac_status check_determinism(tac_trainer *t)
 /* What the program brings along is named for those who read config.ini. */
 static tac_status name_own(tac_trainer *t, tac_options *o)
 {
-    const struct tac_model_source *m = t->config.model;
+    const tac_model_source *m = t->config.model;
     char name[128];
 
     if (m)

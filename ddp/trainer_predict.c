@@ -58,26 +58,6 @@ static tac_status keep(tac_replica *r, const tac_tensor *logits, share *s,
     return TAC_OK;
 }
 
-/* As the loop evaluates; the logits stay until the next step of the tape. */
-static tac_status forward(tac_replica *r, const tac_batch *batch,
-                          tac_tensor **logits)
-{
-    const tac_tape_step step = {.flags = TAC_TAPE_EVAL};
-    tac_tensor *x, *y;
-    tac_autocast region;
-    tac_xent xent;
-
-    TAC_TRY(tac_tape_begin(r->tape, &step));
-    TAC_TRY(tac__mixed_region(r, &region));
-    tac_status s = tac__replica_inputs(r, batch, &x, &y);
-    if (s >= 0) s = tac_model_forward(r->model, r->tape, x, logits);
-    if (s >= 0) s = tac_op_softmax_cross_entropy(r->tape, *logits, y, &xent);
-    TAC_TRY(tac_autocast_end(&region));
-    TAC_TRY(s);
-    TAC_TRY(tac__history_add(r, batch->count, batch->valid_count, &xent));
-    return tac__history_end_step(r, NULL);
-}
-
 static tac_status run_through(tac__run *run, tac__part *part, share *s)
 {
     const tac_batch *batch;
@@ -85,11 +65,13 @@ static tac_status run_through(tac__run *run, tac__part *part, share *s)
 
     TAC_TRY(tac_loader_start_epoch(part->loader, 0));
     for (;;) {
-        tac_tensor *logits = NULL;
+        tac_tensor *logits;
+        tac_xent xent;
 
         TAC_TRY(tac_loader_next(part->loader, &batch));
         if (!batch) return TAC_OK;
-        TAC_TRY(forward(run->replica, batch, &logits));
+        TAC_TRY(tac_replica_forward_eval(run->replica, batch, &logits, &xent));
+        TAC_TRY(tac__history_end_step(run->replica, NULL));
         TAC_TRY(keep(run->replica, logits, s, at, batch->count));
         memcpy(s->labels + at, batch->y, batch->count * sizeof *batch->y);
         at += batch->count;

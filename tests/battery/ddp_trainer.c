@@ -10,6 +10,7 @@
 #include "tac_check.h"
 #include "tacit/data.h"
 #include "tacit/launch.h"
+#include "tacit/ops.h"
 #include "tacit/trainer.h"
 
 enum { MAX_RANKS = 4, EVENTS = 128 };
@@ -24,6 +25,8 @@ typedef struct trial {
     int ranks, eval_count, train_count;
     const char *resume;
     tac_compute_metrics_fn *compute;
+    const tac_model_source *model;
+    int own_data;
     tac_trainer_callback callback;
     int has_callback;
     /* What each rank does with its trainer; NULL: train. */
@@ -68,6 +71,95 @@ static tac_dataset *made(size_t count, size_t first)
     return set;
 }
 
+static int forget(const char *path, const struct stat *st, int flag,
+                  struct FTW *ftw)
+{
+    (void)st, (void)flag, (void)ftw;
+    return remove(path);
+}
+
+static const char *folder(const char *name, char path[128])
+{
+    snprintf(path, 128, "%s/%s", dir, name);
+    nftw(path, forget, 8, FTW_DEPTH | FTW_PHYS);
+    return path;
+}
+
+/* ---- a model and a dataset of one's own -----------------------------------
+ */
+
+typedef struct own_net {
+    size_t weight[2], bias[2];
+} own_net;
+
+static tac_status own_forward(void *impl, tac_tape *t, tac_tensor *x,
+                              tac_tensor **logits)
+{
+    const own_net *n = impl;
+    tac_tensor *flat, *hidden;
+
+    TAC_TRY(tac_op_flatten(t, x, &flat));
+    TAC_TRY(tac_op_linear(t, flat, tac_tape_param(t, n->weight[0]),
+                          tac_tape_param(t, n->bias[0]), TAC_ACT_RELU,
+                          &hidden));
+    return tac_op_linear(t, hidden, tac_tape_param(t, n->weight[1]),
+                         tac_tape_param(t, n->bias[1]), TAC_ACT_NONE, logits);
+}
+
+/* As mlp:12 has them. */
+static tac_status own_layer(tac_params *params, const char *name, size_t in,
+                            size_t out, size_t *weight, size_t *bias)
+{
+    const size_t shape[2] = {out, in};
+    const tac_init init = {TAC_INIT_FAN_IN, (double)in};
+    char full[32];
+
+    snprintf(full, sizeof full, "%s.weight", name);
+    TAC_TRY(tac_params_add(params, full, 2, shape, init, 0, weight));
+    snprintf(full, sizeof full, "%s.bias", name);
+    return tac_params_add(params, full, 1, shape, init, 0, bias);
+}
+
+static tac_status own_build(void *arg, tac_params *params,
+                            const tac_model_config *c, tac_model **out)
+{
+    static const tac_model_ops ops = {.struct_size = sizeof ops,
+                                      .name = "twelve",
+                                      .forward = own_forward,
+                                      .destroy = free};
+    own_net *n = calloc(1, sizeof *n);
+
+    (void)arg;
+    TAC_TRY(own_layer(params, "fc1", c->h * c->w * c->c, 12, &n->weight[0],
+                      &n->bias[0]));
+    TAC_TRY(
+        own_layer(params, "fc2", 12, c->classes, &n->weight[1], &n->bias[1]));
+    return tac_model_create_from(params, &ops, n, c, out);
+}
+
+/* Another dataset behind a description of its own. */
+static tac_status own_gather(void *impl, tac_context *ctx, size_t n,
+                             const uint32_t *index, float *x, int32_t *y)
+{
+    return tac_dataset_gather(impl, ctx, n, index, x, y);
+}
+
+static void own_destroy(void *impl)
+{
+    tac_dataset_destroy(impl);
+}
+
+static tac_dataset *wrapped(tac_dataset *set)
+{
+    static const tac_dataset_ops ops = {sizeof ops,  "mine", own_gather,
+                                        own_destroy, NULL,   NULL};
+    const tac_dataset_info info = tac_dataset_get_info(set);
+    tac_dataset *out = NULL;
+
+    CHECK_OK(tac_dataset_create(NULL, &ops, set, &info, &out));
+    return out;
+}
+
 static void keep(trial *t, tac_trainer *trainer, int rank)
 {
     tac_replica *r = tac_trainer_replica(trainer);
@@ -96,8 +188,10 @@ static tac_status body(tac_context *ctx, tac_comm *comm, void *arg)
     tac_dataset *train = made((size_t)t->train_count, 0);
     tac_dataset *eval =
         t->eval_count ? made((size_t)t->eval_count, 5000) : NULL;
+    if (t->own_data) train = wrapped(train);
     const tac_trainer_config config = {.struct_size = sizeof config,
                                        .args = &t->args,
+                                       .model = t->model,
                                        .train_dataset = train,
                                        .eval_dataset = eval,
                                        .compute_metrics = t->compute,
@@ -369,6 +463,24 @@ static void test_order_of_calls(void)
     done(&b);
 }
 
+/* What one's own model and data compute, the library's compute too. */
+static void test_own(void)
+{
+    const tac_model_source source = {.spec = "twelve", .build = own_build};
+    trial a = trial_of(2), b = trial_of(2);
+    char path[128];
+
+    a.args.fp16 = b.args.fp16 = 1;
+    b.model = &source;
+    b.own_data = 1;
+    b.args.output_dir = folder("own", path);
+    CHECK_EQ(run(&a), 0);
+    CHECK_EQ(run(&b), 0);
+    CHECK_EQ_U64(a.hash[0], b.hash[0]);
+    done(&a);
+    done(&b);
+}
+
 /* ---- callbacks ------------------------------------------------------------
  */
 
@@ -405,20 +517,6 @@ static void listen(trial *t)
         epoch_end, logs,        evaluates,   saves,      train_end};
     t->has_callback = 1;
     t->stopper = -1;
-}
-
-static int forget(const char *path, const struct stat *st, int flag,
-                  struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
-
-static const char *folder(const char *name, char path[128])
-{
-    snprintf(path, 128, "%s/%s", dir, name);
-    nftw(path, forget, 8, FTW_DEPTH | FTW_PHYS);
-    return path;
 }
 
 /* 24 samples, 3 steps an epoch. */
@@ -543,6 +641,7 @@ int main(void)
     test_evaluate();
     test_measure_fails();
     test_order_of_calls();
+    test_own();
     test_callbacks();
     test_stop();
     test_resume();

@@ -41,7 +41,6 @@
 TAC_BEGIN_DECLS
 
 typedef struct tac_trainer tac_trainer;
-struct tac_model_source; /* model.h */
 
 /* A value with its name: "f1", which logs show as "eval_f1". */
 typedef tac_checkpoint_metric tac_metric;
