@@ -165,9 +165,8 @@ static int suffix_power(const char *s)
     return *skip_space(s) == 0 ? power : -1;
 }
 
-/* Whole numbers are exact up to 2^64 - 1; with a fraction ("1.5G") the product
- * must be a whole number of bytes. 1: parsed, 0: no size, -1: too large. */
-static int scan_size(const char *text, uint64_t *out)
+/* Whole numbers are exact up to 2^64 - 1. */
+int tac_options_parse_size(const char *text, uint64_t *out)
 {
     char *end;
     const char *start = skip_space(text);
@@ -195,7 +194,7 @@ static int parse_size(const tac_option *row, const char *text,
                       tac__option_value *out, char *why)
 {
     uint64_t bytes = 0;
-    const int rc = scan_size(text, &bytes);
+    const int rc = tac_options_parse_size(text, &bytes);
     if (rc == 0)
         return not_a(row, "a size in whole bytes (4096, 64K, 25M, 1.5G)", why);
     if (rc < 0 || !in_range(row, (double)bytes)) return out_of_range(row, why);

@@ -36,7 +36,13 @@ typedef struct eff_options {
     const char *config;
 } eff_options;
 
-enum { EFF_SEEDS = 100, EFF_LRS = 8, EFF_KINDS = 13, EFF_ROWS = 24 };
+enum {
+    EFF_SEEDS = 100,
+    EFF_LRS = 8,
+    EFF_KINDS = 13,
+    EFF_ROWS = 24,
+    EFF_SEARCH = 3
+};
 
 typedef enum eff_part {
     EFF_BASELINE,
@@ -52,6 +58,7 @@ typedef enum eff_memory {
     EFF_OPTIMIZER,
     EFF_ACTIVATIONS,
     EFF_COMMUNICATION,
+    EFF_AVERAGING, /* what local SGD holds beside it */
     EFF_OTHER_MEMORY,
     EFF_MEMORY
 } eff_memory;
@@ -85,6 +92,7 @@ typedef struct eff_row {
     size_t n, missing; /* seeds that trained to the end; that diverged */
     double test[EFF_SEEDS], eval[EFF_SEEDS], time[EFF_SEEDS],
         computing[EFF_SEEDS]; /* by seed; NaN */
+    int made[EFF_SEEDS];      /* by seed: there was a run */
     double test_mean, test_error, eval_mean;
     double gain, gain_error; /* of test accuracy over the baseline's */
 } eff_row;
@@ -95,8 +103,8 @@ typedef struct eff {
     runs runs;
     eff_row rows[EFF_ROWS];
     size_t n_rows;
-    double lrs[EFF_LRS]; /* factors of the optimizer's own, or rates */
-    size_t n_lrs;
+    double lrs[EFF_LRS]; /* given */
+    size_t n_lrs;        /* tried by a search */
     int lrs_given;
     int64_t epoch_steps, step_count; /* of the baseline */
     size_t train_count, val_count, test_count;
@@ -135,7 +143,8 @@ tac_status eff_tell(const eff *e, const eff_row *row, eff_told *out);
  * against the baseline. */
 void eff_row_take(eff *e, eff_row *row, int64_t seed, const run_result *r);
 void eff_rows_finish(eff *e);
-const char *eff_memory_name(eff_memory m);
+const char *eff_memory_name(eff_memory m);  /* "local_sgd" */
+const char *eff_memory_title(eff_memory m); /* "local SGD" */
 const char *eff_kind_name(size_t kind);
 /* Median of those that are finite; sorts v. NaN: none. */
 double eff_median(double *v, size_t n);

@@ -90,6 +90,8 @@ static void put_traffic(const eff *e, const char *key, const char *what,
                     k ? "," : ", by the model", b->modelled[k] / r->modelled[k],
                     e->network_names[k]);
     fputs("; ", f);
+    put_less(f, r->memory_total, b->memory_total);
+    fputs(" memory in all; ", f);
     put_accuracy(r, f);
     fputs(".\n", f);
 }

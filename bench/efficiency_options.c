@@ -17,7 +17,7 @@ const tac_option eff_table[] = {
     {"batch", TAC_OPT_INT, "128", "samples",
      "Of a rank and optimizer step, in every row but that for larger batches.",
      AT(batch), 1, 1 << 24, NULL, NULL},
-    {"steps", TAC_OPT_INT, "48", "steps",
+    {"steps", TAC_OPT_INT, "64", "steps",
      "Optimizer steps of the baseline; raised until --sync-every and "
      "--accumulate divide it.",
      AT(steps), 1, 1e12, NULL, NULL},
@@ -27,7 +27,8 @@ const tac_option eff_table[] = {
      AT(seeds), 1, EFF_SEEDS, NULL, NULL},
     {"lrs", TAC_OPT_STR, "auto", NULL,
      "Learning rates, of which an optimizer gets the one with the least loss "
-     "on the validation samples; auto: its own and half of that; own: its own.",
+     "on the validation samples; auto: its own, twice that, and then four "
+     "times or half, towards where the loss fell; own: its own.",
      AT(lrs), 0, 0, "auto|own|X,...", NULL},
     {"extra", TAC_OPT_STR, NULL, NULL,
      "Further options of ddp_train, for every run: write "
@@ -88,7 +89,7 @@ const tac_option eff_table[] = {
      "--svg and --csv from it if they are given.",
      AT(print), 0, 0, "FILE", NULL},
     {"quick", TAC_OPT_BOOL, "false", NULL,
-     "About a minute: 1 seed, 16 steps, no search, unless those are given.",
+     "About a minute: 1 seed, 32 steps, no search, unless those are given.",
      AT(quick), 0, 0, NULL, NULL},
     {"fresh", TAC_OPT_BOOL, "false", NULL,
      "Do not use runs that are in the folder already.", AT(fresh), 0, 0, NULL,
@@ -106,7 +107,7 @@ const tac_option eff_table[] = {
 static tac_status be_quick(tac_options *t)
 {
     static const char *const quick[][2] = {
-        {"seeds", "1"}, {"steps", "16"}, {"lrs", "own"}};
+        {"seeds", "1"}, {"steps", "32"}, {"lrs", "own"}};
 
     for (size_t i = 0; i < sizeof quick / sizeof *quick; i++)
         if (tac_options_source(t, quick[i][0]) == TAC_SOURCE_DEFAULT)

@@ -133,7 +133,7 @@ static void put_columns(const eff *e, FILE *f)
     fputs("<thead><tr><th>technique", f);
     for (int m = 0; m < EFF_MEMORY; m++)
         fprintf(f, "<th>%s<small>MiB a rank</small>",
-                eff_memory_name((eff_memory)m));
+                eff_memory_title((eff_memory)m));
     fputs("<th>memory<small>MiB a rank</small><th>change"
           "<th>sent<small>kB a step and rank</small>"
           "<th>sent<small>kB a sample</small>"
@@ -188,7 +188,7 @@ static void put_table(const eff *e, FILE *f)
         if (r->n + r->missing == 0) continue;
         if (i == 0 || r->part != e->rows[i - 1].part)
             fprintf(f, "<tr class=\"part\"><th colspan=\"%zu\">%s</tr>\n",
-                    16 + e->n_networks, parts[r->part]);
+                    17 + e->n_networks, parts[r->part]);
         put_row(e, r, f);
     }
     fputs("</tbody></table></div>\n", f);

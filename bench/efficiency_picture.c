@@ -9,7 +9,7 @@
 #include "efficiency.h"
 
 enum {
-    WIDTH = 1240,
+    WIDTH = 1300,
     TOP = 96, /* of the first line */
     LINE = 25,
     BAR = 14,
@@ -78,11 +78,11 @@ static double place(const column *c, double v)
 static void lay_out(drawing *d)
 {
     static const column columns[COLUMNS] = {
-        {"memory of a rank", "MiB, by kind", 320, 210, 0, 0},
-        {"between ranks", "kB a sample", 606, 80, 0, 0},
-        {"time here", "\xc2\xb5s a sample, measured", 752, 90, 0, 0},
-        {"time on a network", NULL, 910, 90, 0, 0},
-        {"accuracy", NULL, 1070, 110, 0, 0}};
+        {"memory of a rank", "MiB, by kind", 320, 230, 0, 0},
+        {"between ranks", "kB a sample", 612, 80, 0, 0},
+        {"time here", "\xc2\xb5s a sample, measured", 758, 90, 0, 0},
+        {"time on a network", NULL, 932, 90, 0, 0},
+        {"accuracy", NULL, 1104, 124, 0, 0}};
 
     memcpy(d->c, columns, sizeof columns);
     d->network = d->e->n_networks - 1; /* the last is the slowest */
@@ -91,7 +91,7 @@ static void lay_out(drawing *d)
                  d->e->network_names[d->network]);
     d->c[THERE].unit = d->there;
     d->c[ACCURACY].unit =
-        d->e->tested ? "test, %, \xc2\xb1 standard error" : "validation, %";
+        d->e->tested ? "test, %, with standard error" : "validation, %";
     for (int c = 0; c < COLUMNS; c++) scale(d, c);
 }
 
@@ -120,7 +120,8 @@ static void bar(const drawing *d, double x, double y, double width,
 
 static const char *colour_of(int memory)
 {
-    static const char *const colours[] = {"c0", "c5", "c4", "c1", "c2", "grey"};
+    static const char *const colours[] = {"c0", "c5", "c4",  "c1",
+                                          "c2", "c7", "grey"};
 
     return colours[memory];
 }
@@ -144,7 +145,7 @@ static void draw_memory(const drawing *d, const eff_row *r, double y)
         char note[96];
 
         snprintf(note, sizeof note, "%s: %.2f MiB",
-                 eff_memory_name((eff_memory)m), v);
+                 eff_memory_title((eff_memory)m), v);
         bar(d, place(c, sum), y, c->width * v / c->high, colour_of(m), note);
         sum += isfinite(v) ? v : 0;
     }
@@ -213,13 +214,12 @@ static void draw_head(const drawing *d)
              d->e->o->seeds == 1 ? "" : "s",
              d->e->oversubscribed ? "; ranks share cores" : "");
     text(d, LABEL, 20, " class=\"title\"",
-         "What each technique saves, and "
-         "what it costs");
+         "What each technique saves and costs");
     text(d, LABEL, 38, " class=\"sub\"", words);
     for (int m = 0; m < EFF_MEMORY; m++) {
-        bar(d, x, 9, BAR, colour_of(m), eff_memory_name((eff_memory)m));
-        text(d, x + BAR + 5, 20.5, "", eff_memory_name((eff_memory)m));
-        x += BAR + 21 + 6.6 * (double)strlen(eff_memory_name((eff_memory)m));
+        bar(d, x, 9, BAR, colour_of(m), eff_memory_title((eff_memory)m));
+        text(d, x + BAR + 5, 20.5, "", eff_memory_title((eff_memory)m));
+        x += BAR + 21 + 6.6 * (double)strlen(eff_memory_title((eff_memory)m));
     }
     for (int c = 0; c < COLUMNS; c++) {
         text(d, d->c[c].x, 66, " class=\"title\"", d->c[c].title);

@@ -66,9 +66,7 @@ static tac_status plan_rates(eff *e)
     double *list;
     size_t n;
 
-    e->lrs[0] = 1;
-    e->lrs[1] = 0.5;
-    e->n_lrs = strcmp(text, "own") == 0 ? 1 : 2;
+    e->n_lrs = strcmp(text, "own") == 0 ? 1 : EFF_SEARCH;
     if (!strcmp(text, "own") || !strcmp(text, "auto")) return TAC_OK;
     TAC_TRY(sweep_list_numbers(e->ctx, "lrs", text, &list, &n));
     for (size_t i = 0; i < n && i < EFF_LRS; i++) e->lrs[i] = list[i];

@@ -98,9 +98,9 @@ static void print_memory(const eff *e)
 {
     const double mib = 1048576;
 
-    printf("\n%-46s %8s %8s %8s %8s %8s %8s %8s %7s\n", "memory of a rank, MiB",
-           "param.", "gradient", "optim.", "activat.", "commun.", "other",
-           "total", "change");
+    printf("\n%-46s %8s %8s %8s %8s %8s %8s %8s %8s %7s\n",
+           "memory of a rank, MiB", "param.", "gradient", "optim.", "activat.",
+           "commun.", "local", "other", "total", "change");
     for (size_t i = 0; i < e->n_rows; i++) {
         const eff_row *r = &e->rows[i];
 
@@ -129,8 +129,7 @@ static void print_rest(const eff *e)
            "us");
     for (size_t k = 0; k < e->n_networks; k++) printf(" %9s", "us");
     printf(" %15s %15s\n%-46s %9s %9s %9s", e->tested ? "test" : "validation",
-           "against the", "bytes, time, accuracy", "a step", "a sample",
-           "a sample");
+           "against the", "", "a step", "a sample", "a sample");
     for (size_t k = 0; k < e->n_networks; k++)
         printf(" %9s", e->network_names[k]);
     printf(" %15s %15s\n", "%, +-SE", "baseline");

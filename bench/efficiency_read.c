@@ -88,7 +88,8 @@ static void read_measured(const eff *e, const json_t *o, eff_row *r)
     read_list(o, "seconds_each", r->time);
     read_list(o, "eval_each", r->eval);
     read_list(o, "test_each", r->test);
-    r->missing = (size_t)whole(o, "diverged", 0);
+    for (int64_t s = 0; s < e->seeds_done; s++)
+        r->made[s] = isfinite(r->eval[s]) || whole(o, "diverged", 0) > 0;
 }
 
 static void read_networks(eff *e, const json_t *o)

@@ -21,8 +21,8 @@ static const struct {
     {"kernel_scratch", EFF_OTHER_MEMORY},
     {"communication", EFF_COMMUNICATION},
     {"codec_state", EFF_COMMUNICATION},
-    {"local_sgd", EFF_COMMUNICATION},
-    {"averaged_model", EFF_COMMUNICATION},
+    {"local_sgd", EFF_AVERAGING},
+    {"averaged_model", EFF_AVERAGING},
     {"data_loader", EFF_OTHER_MEMORY},
     {"data_set", EFF_MEMORY},
 };
@@ -34,11 +34,16 @@ const char *eff_kind_name(size_t kind)
 
 const char *eff_memory_name(eff_memory m)
 {
-    static const char *const names[] = {"parameters",    "gradients",
-                                        "optimizer",     "activations",
-                                        "communication", "other"};
+    static const char *const names[] = {
+        "parameters",    "gradients", "optimizer", "activations",
+        "communication", "local_sgd", "other"};
 
     return names[m];
+}
+
+const char *eff_memory_title(eff_memory m)
+{
+    return m == EFF_AVERAGING ? "local SGD" : eff_memory_name(m);
 }
 
 static double memory_of(const run_result *r, const char *kind, const char *how)
@@ -83,13 +88,13 @@ void eff_row_take(eff *e, eff_row *row, int64_t seed, const run_result *r)
     const double samples = run_number(r, "samples");
     const double micro = samples / ((double)row->batch * e->world);
 
+    row->made[at] = 1;
     row->eval[at] = run_number(r, "eval_accuracy");
     row->test[at] = run_number(r, "test_accuracy");
     row->time[at] = run_number(r, "train_s") / samples;
     row->computing[at] = run_number(r, "compute_s") / micro;
     if (!isfinite(run_number(r, "eval_loss"))) {
         row->eval[at] = row->test[at] = row->time[at] = NAN;
-        row->missing++;
         return;
     }
     take_memory(row, r);
@@ -156,6 +161,9 @@ static void finish_accuracy(const eff *e, eff_row *row)
     const estimate test = estimate_of(e->tested ? row->test : row->eval, seeds);
 
     row->n = test.n;
+    row->missing = 0;
+    for (size_t i = 0; i < seeds; i++)
+        row->missing += row->made[i] && !isfinite(row->eval[i]);
     row->test_mean = test.mean;
     row->test_error = test.n > 1 ? test.error : error_of_images(e, test.mean);
     row->eval_mean = estimate_of(row->eval, seeds).mean;

@@ -8,11 +8,9 @@
 #include "efficiency.h"
 #include "tacit/clock.h"
 
-static double rate(const eff *e, const eff_row *row, size_t i)
+static double own_rate(const eff_row *row)
 {
-    const double own = strcmp(row->optimizer, "sgd") == 0 ? 0.03 : 0.003;
-
-    return e->lrs_given ? e->lrs[i] : own * e->lrs[i];
+    return strcmp(row->optimizer, "sgd") == 0 ? 0.03 : 0.003;
 }
 
 /* DIVERGED is a result. */
@@ -45,28 +43,48 @@ static int is_better(double loss, double than)
     return isfinite(loss) && !(loss >= than);
 }
 
+typedef struct found {
+    double loss, lr;
+} found;
+
+static tac_status try_rate(eff *e, eff_row *row, double lr, found *best)
+{
+    run_result r;
+
+    memset(&r, 0, sizeof r);
+    const tac_status status = do_run(e, row, lr, 1, &r);
+    if (status >= 0) {
+        const double loss = run_number(&r, "eval_loss");
+        if (best->lr == 0 || is_better(loss, best->loss)) {
+            *best = (found){loss, lr};
+            eff_row_take(e, row, 1, &r);
+        }
+    }
+    run_result_free(&r);
+    return status;
+}
+
+/* Its own, twice that, and then on towards where the loss fell. */
+static tac_status climb(eff *e, eff_row *row, found *best)
+{
+    const double own = own_rate(row);
+
+    TAC_TRY(try_rate(e, row, own, best));
+    if (e->n_lrs == 1) return TAC_OK;
+    TAC_TRY(try_rate(e, row, 2 * own, best));
+    return try_rate(e, row, best->lr > own ? 4 * own : own / 2, best);
+}
+
 static tac_status search(eff *e, eff_row *row)
 {
-    double best = NAN;
+    found best = {NAN, 0};
+    tac_status status = TAC_OK;
 
-    for (size_t i = 0; i < e->n_lrs; i++) {
-        const double lr = rate(e, row, i);
-        run_result r;
-
-        memset(&r, 0, sizeof r);
-        const tac_status status = do_run(e, row, lr, 1, &r);
-        if (status >= 0) {
-            const double loss = run_number(&r, "eval_loss");
-            if (i == 0 || is_better(loss, best)) {
-                best = loss;
-                row->lr = lr;
-                eff_row_take(e, row, 1, &r);
-            }
-        }
-        run_result_free(&r);
-        TAC_TRY(status);
-    }
-    return TAC_OK;
+    if (!e->lrs_given) status = climb(e, row, &best);
+    for (size_t i = 0; e->lrs_given && i < e->n_lrs && status >= 0; i++)
+        status = try_rate(e, row, e->lrs[i], &best);
+    row->lr = best.lr;
+    return status;
 }
 
 static tac_status do_row(eff *e, eff_row *row, int64_t seed)

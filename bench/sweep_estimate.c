@@ -55,8 +55,17 @@ static void print_cases(const sweep *s, double bytes)
         if (plain)
             printf(" %12.2f\n", syncs_of(k) * bytes / 1e6);
         else
-            printf(" %12s\n", "less");
+            printf("  less than %.2f\n", syncs_of(k) * bytes / 1e6);
     }
+}
+
+static void print_span(double low, double high)
+{
+    if (low < high)
+        printf("%.0f to %.0f minutes", low, high);
+    else
+        printf("%s%.0f minute%s", low > 1 ? "" : "at most ", low,
+               low > 1 ? "s" : "");
 }
 
 tac_status sweep_estimate(sweep *s)
@@ -71,12 +80,15 @@ tac_status sweep_estimate(sweep *s)
     sweep_print_clear(s);
     const double rest = fmax(0, few.all_s - FEW * few.train_s);
     const double each = rest + (double)s->micro_steps * more.train_s;
-    printf(
-        "\n%zu runs, and up to %zu where the best learning rate is an end "
-        "of the list: %.0f to %.0f minutes,\n%.3g s a run (a micro-step took "
-        "%.3g ms, the rest %.2g s).\n",
-        least, most, ceil((double)least * each / 60),
-        ceil((double)most * each / 60), each, 1e3 * more.train_s, rest);
+    printf("\n%zu runs", least);
+    if (most > least)
+        printf(", and up to %zu where the best learning rate is an end of the "
+               "list",
+               most);
+    printf(": ");
+    print_span(ceil((double)least * each / 60), ceil((double)most * each / 60));
+    printf(",\n%.3g s a run (a micro-step took %.3g ms, the rest %.2g s).\n",
+           each, 1e3 * more.train_s, rest);
     print_cases(s, more.bytes);
     return TAC_OK;
 }

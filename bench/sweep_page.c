@@ -14,9 +14,9 @@ static void begin(sweep_page *p)
           "<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
           "content=\"width=device-width, initial-scale=1\">\n<title>",
           p->f);
-    tac__page_print(p, "Local SGD sweep: %s on %s, %d ranks",
+    tac__page_print(p, "Local SGD sweep: %s on %s, %d rank%s",
                     o->model ? o->model : "?", o->data ? o->data : "?",
-                    p->s->world);
+                    p->s->world, p->s->world == 1 ? "" : "s");
     fputs("</title>\n<style>\n", p->f);
     fputs(tac__page_style(), p->f);
     fputs("</style>\n</head>\n<body>\n", p->f);

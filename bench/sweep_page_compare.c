@@ -195,8 +195,9 @@ static void explanation(sweep_page *p)
 
 static void table(sweep_page *p)
 {
-    tac__page_html(p, "<div class=\"box\" tabindex=\"0\" role=\"region\" "
-                      "aria-label=\"Accuracy at each H\"><table>\n");
+    tac__page_html(
+        p, "<div class=\"box\" tabindex=\"0\" role=\"region\" "
+           "aria-label=\"Accuracy at each H\"><table class=\"narrow\">\n");
     fprintf(p->f, "<caption>%s accuracy</caption>\n",
             tac__sweep_tested(p->s) ? "Test" : "Validation");
     head(p);

@@ -37,13 +37,16 @@ static void against(sweep_page *p, const char *name, size_t of, size_t with,
     tac__page_print(p, "%s, H = %lld", name,
                     (long long)tac__sweep_interval(&p->s->cases[of]));
     tac__page_html(p, "</strong>: ");
-    tac__page_print(p, "%s %s, against %s %s: %s, with ", accuracy_name(p),
+    tac__page_print(p, "%s %s, against %s of %s: %s, with ", accuracy_name(p),
                     tac__sweep_share_mean(&a, t[0]),
                     tac__sweep_share_mean(&b, t[1]), with_name,
                     tac__sweep_points(a.mean - b.mean, t[2]));
     if (x.mean > 0)
-        tac__page_print(p, "%.3g times fewer bytes a rank (%s instead of %s).",
-                        y.mean / x.mean, tac__sweep_bytes(x.mean, t[3]),
+        tac__page_print(p,
+                        "%.3g times fewer bytes a rank than %s (%s instead of "
+                        "%s).",
+                        y.mean / x.mean, with_name,
+                        tac__sweep_bytes(x.mean, t[3]),
                         tac__sweep_bytes(y.mean, t[4]));
     else
         tac__page_print(p, "no bytes at all.");
@@ -53,15 +56,19 @@ static void against(sweep_page *p, const char *name, size_t of, size_t with,
 static void intervals(sweep_page *p)
 {
     const size_t none = p->s->n_cases;
-    tac__page_html(p, "<ul>\n");
+    tac__page_html(p,
+                   "<p>What H saves: a method at a long H against the same "
+                   "method with the same codec at H = 1. What a codec saves "
+                   "comes on top; all bytes against plain per-step averaging "
+                   "are in the table below.</p>\n<ul>\n");
     for (size_t i = 0; i < p->n_groups; i++) {
         const sweep_group *g = &p->groups[i];
         const size_t of = telling(p, g), one = tac__sweep_at(p, g, 1);
         if (g->kind != SWEEP_LOCAL || of == none) continue;
         if (one != none && one != of)
-            against(p, g->name, of, one, "at H = 1");
+            against(p, g->name, of, one, "the same at H = 1");
         else if (p->per_step != none)
-            against(p, g->name, of, p->per_step, "of per-step");
+            against(p, g->name, of, p->per_step, "per-step");
     }
     tac__page_html(p, "</ul>\n");
 }

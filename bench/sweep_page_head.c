@@ -27,8 +27,8 @@ static void what(sweep_page *p)
     fact(p, "Model");
     tac__page_print(p, "%s", or_default(s->o->model));
     if (s->params > 0)
-        tac__page_print(p, ", %.0f parameters in %lld layers", s->params,
-                        (long long)s->layers);
+        tac__page_print(p, ", %.0f parameters in %lld layer%s", s->params,
+                        (long long)s->layers, s->layers == 1 ? "" : "s");
     end_fact(p);
     fact(p, "Data");
     tac__page_print(p, "%s, dealt to ranks: %s", or_default(s->o->data),
@@ -136,8 +136,9 @@ void tac__page_head(sweep_page *p)
 {
     const sweep_options *o = p->s->o;
     tac__page_html(p, "<header>\n<h1>");
-    tac__page_print(p, "Local SGD sweep: %s on %s, %d ranks",
-                    or_default(o->model), or_default(o->data), p->s->world);
+    tac__page_print(p, "Local SGD sweep: %s on %s, %d rank%s",
+                    or_default(o->model), or_default(o->data), p->s->world,
+                    p->s->world == 1 ? "" : "s");
     tac__page_html(
         p,
         "</h1>\n<nav aria-label=\"Sections\"><a href=\"#finding\">Finding</a>"

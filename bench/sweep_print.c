@@ -29,8 +29,8 @@ void sweep_print_begin(const sweep *s)
     const sweep_options *o = s->o;
 
     if (o->quiet) return;
-    printf("localsgd_sweep: %s on %s, %d ranks (%s), %s, %s, shards %s%s%s\n",
-           o->model, o->data, s->world,
+    printf("localsgd_sweep: %s on %s, %d rank%s (%s), %s, %s, shards %s%s%s\n",
+           o->model, o->data, s->world, s->world == 1 ? "" : "s",
            s->runs.launch ? "processes" : "threads", o->optimizer, o->precision,
            o->shards, o->emulate ? ", " : "", o->emulate ? o->emulate : "");
     printf("%zu cases, %lld seed%s: %s at H = %s, and baselines\n", s->n_cases,

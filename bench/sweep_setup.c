@@ -26,6 +26,10 @@ sweep_launcher sweep_find_launcher(void)
     if (getenv("PMI_SIZE"))
         return (sweep_launcher){number_of("PMI_RANK"), number_of("PMI_SIZE"),
                                 "mpiexec -n"};
+    if (number_of("SLURM_STEP_NUM_TASKS") > 1 && getenv("SLURM_PROCID"))
+        return (sweep_launcher){number_of("SLURM_PROCID"),
+                                number_of("SLURM_STEP_NUM_TASKS"),
+                                "srun --overlap -n"};
     return (sweep_launcher){0, 0, NULL};
 }
 

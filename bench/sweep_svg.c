@@ -7,10 +7,11 @@ static tac_status draw(sweep_page *p, picture *accuracy, picture *front,
 {
     picture *const both[] = {accuracy, front};
     char subtitle[160];
-    snprintf(subtitle, sizeof subtitle, "%.40s on %.40s, %d ranks, %lld seed%s",
+    snprintf(subtitle, sizeof subtitle,
+             "%.40s on %.40s, %d rank%s, %lld seed%s",
              p->s->o->model ? p->s->o->model : "?",
              p->s->o->data ? p->s->o->data : "?", p->s->world,
-             (long long)p->s->o->seeds,
+             p->s->world == 1 ? "" : "s", (long long)p->s->o->seeds,
              p->s->o->seeds > 1 ? "s; bars: standard deviation" : "");
     accuracy->panel.subtitle = front->panel.subtitle = subtitle;
     TAC_TRY(tac__picture_accuracy(accuracy));

@@ -81,7 +81,7 @@ static const tac_option table[] = {
      AT(sync_start), 0, 1e12, "auto", NULL},
     {"sync-schedule", TAC_OPT_STR, "fixed", NULL,
      "how the interval changes: by the learning rate (qsr), by the loss "
-     "(adacomm), by bytes a second and rank (budget)",
+     "(adacomm), by bytes a second and rank (budget: 500000, 2M)",
      AT(sync_schedule), 0, 0, "fixed|qsr:ALPHA[,POWER]|adacomm|budget:BYTES",
      NULL},
     {"sync-min", TAC_OPT_INT, "0", "steps",

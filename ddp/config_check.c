@@ -190,7 +190,13 @@ static tac_status check_compress(tac_context *ctx, const tac_train_config *c)
     const tac_status s = tac_codec_create(ctx, c->compress, &codec);
 
     tac_codec_destroy(codec);
-    return s == TAC_ERR_ARG ? TAC_ERR_CONFIG : s;
+    if (s < 0) return s == TAC_ERR_ARG ? TAC_ERR_CONFIG : s;
+    if (strcmp(c->sync, "none") || !strcmp(c->compress, "none")) return TAC_OK;
+    return tac_fail(
+        ctx, TAC_ERR_CONFIG,
+        "--compress %.60s means nothing to --sync none, which sends "
+        "nothing: leave it out, or use another --sync",
+        c->compress);
 }
 
 tac_status tac_train_config_resolve(tac_context *ctx, tac_train_config *c,

@@ -20,12 +20,18 @@ static tac_status wrong(tac_context *ctx, const char *why, const char *at,
                     why, (int)(n < 80 ? n : 80), at);
 }
 
+/* Which settings a group has had. */
+typedef struct settings_told {
+    int lr, wd, bits;
+} settings_told;
+
 /* One "key=value" of n characters. */
 static tac_status set(tac_context *ctx, const char *text, size_t n,
-                      tac_param_group *g)
+                      tac_param_group *g, settings_told *already)
 {
     char copy[64], *end;
     double value;
+    int *told;
 
     if (n >= sizeof copy) return wrong(ctx, "a setting too long", text, n);
     memcpy(copy, text, n);
@@ -36,16 +42,21 @@ static tac_status set(tac_context *ctx, const char *text, size_t n,
     value = strtod(equals + 1, &end);
     if (end == equals + 1 || *end || !isfinite(value) || value < 0)
         return wrong(ctx, "not a number that is 0 or above", text, n);
-    if (!strcmp(copy, "lr"))
+    if (!strcmp(copy, "lr")) {
+        told = &already->lr;
         g->lr_scale = value;
-    else if (!strcmp(copy, "wd"))
+    } else if (!strcmp(copy, "wd")) {
+        told = &already->wd;
         g->weight_decay = value;
-    else if (strcmp(copy, "bits"))
+    } else if (strcmp(copy, "bits")) {
         return wrong(ctx, "a setting other than lr, wd and bits", text, n);
-    else if (value != 32)
+    } else if (value != 32) {
         return wrong(ctx, "bits that are not 32", text, n);
-    else
+    } else {
+        told = &already->bits;
         g->optim_bits = 32;
+    }
+    if ((*told)++) return wrong(ctx, "a setting a second time", text, n);
     return TAC_OK;
 }
 
@@ -54,6 +65,7 @@ static tac_status parse_group(tac_context *ctx, const char *text, size_t n,
                               char **pool, tac_param_group *g)
 {
     const char *colon = memchr(text, ':', n), *end = text + n, *at;
+    settings_told already = {0, 0, 0};
 
     if (!colon) return wrong(ctx, "no ':'", text, n);
     if (colon == text) return wrong(ctx, "no pattern", text, n);
@@ -65,10 +77,18 @@ static tac_status parse_group(tac_context *ctx, const char *text, size_t n,
         const char *comma = memchr(at, ',', (size_t)(end - at));
         const size_t length = (size_t)((comma ? comma : end) - at);
 
-        TAC_TRY(set(ctx, at, length, g));
+        TAC_TRY(set(ctx, at, length, g, &already));
         at += length + 1;
     }
     return TAC_OK;
+}
+
+/* Of two groups with one pattern the second would never be looked at. */
+static int pattern_before(const tac_param_group *groups, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(groups[i].match, groups[n].match) == 0) return 1;
+    return 0;
 }
 
 tac_status tac__settings_groups(tac_context *ctx, const char *text,
@@ -85,6 +105,8 @@ tac_status tac__settings_groups(tac_context *ctx, const char *text,
         if (n == TAC__MAX_GROUPS)
             return wrong(ctx, "more than 32 groups", text, strlen(text));
         TAC_TRY(parse_group(ctx, text, length, &pool, &out->groups[n]));
+        if (pattern_before(out->groups, n))
+            return wrong(ctx, "a pattern a second time", text, length);
         n++;
         text += length;
         if (*text == ';') text++;

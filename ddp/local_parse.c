@@ -31,10 +31,19 @@ static tac_status parse_qsr(const char *at, tac_sync_schedule *out)
     return out->alpha > 0 && out->power > 0 ? TAC_OK : TAC_ERR_CONFIG;
 }
 
+/* "2500000.5", or a size such as "2M"; 0: neither. */
+static double rate(const char *text)
+{
+    const char *at = text;
+    const double number = positive(&at, '\0');
+    uint64_t bytes = 0;
+
+    if (number > 0) return number;
+    return tac_options_parse_size(text, &bytes) > 0 ? (double)bytes : 0;
+}
+
 static tac_status parse_schedule(const char *text, tac_sync_schedule *out)
 {
-    const char *bytes = text + strlen("budget:");
-
     if (!strcmp(text, "fixed")) return TAC_OK;
     if (!strncmp(text, "qsr:", 4)) return parse_qsr(text + 4, out);
     if (!strcmp(text, "adacomm")) {
@@ -43,7 +52,7 @@ static tac_status parse_schedule(const char *text, tac_sync_schedule *out)
     }
     if (strncmp(text, "budget:", 7) != 0) return TAC_ERR_CONFIG;
     out->kind = TAC_SYNC_BUDGET;
-    out->bytes_per_second = positive(&bytes, '\0');
+    out->bytes_per_second = rate(text + strlen("budget:"));
     return out->bytes_per_second > 0 ? TAC_OK : TAC_ERR_CONFIG;
 }
 
@@ -51,10 +60,12 @@ tac_status tac__local_schedule(tac_context *ctx, const char *text,
                                tac_sync_schedule *out)
 {
     if (parse_schedule(text, out) >= 0) return TAC_OK;
-    return tac_fail(ctx, TAC_ERR_CONFIG,
-                    "--sync-schedule %.60s is not fixed, qsr:ALPHA[,POWER], "
-                    "adacomm or budget:BYTES, with numbers above 0",
-                    text);
+    return tac_fail(
+        ctx, TAC_ERR_CONFIG,
+        "--sync-schedule %.60s is not fixed, qsr:ALPHA[,POWER], "
+        "adacomm or budget:BYTES (a second and rank; 500000, 2M), with "
+        "numbers above 0",
+        text);
 }
 
 /* A whole number from 1 that ends with `end`; 0: none. */

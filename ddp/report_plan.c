@@ -125,6 +125,7 @@ void tac__report_banner(tac__run *run)
     print_ranks(run);
     print_precision(run);
     warn_of_scale(run);
+    tac__local_warn(run);
     fprintf(run->out,
             "  batch      %" PRId64 " a rank%s, %" PRId64 " a step; %" PRIu64
             " steps an epoch, %" PRIu64 " steps in all\n",

@@ -151,6 +151,8 @@ void tac__target_check(tac__run *run);
 int tac__report_speaks(const tac__run *run);
 /* report_plan.c: before training. No-ops but on rank 0, as what follows. */
 void tac__report_banner(tac__run *run);
+/* local_warn.c: of intervals that the run is too short for. */
+void tac__local_warn(const tac__run *run);
 void tac__report_plan(tac__run *run);
 /* report.c: */
 /* At the end of a logging interval; m holds sums over all ranks. */

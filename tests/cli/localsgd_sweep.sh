@@ -94,6 +94,7 @@ mistake 'known are' --data nothing
 mistake 'decides --lr' --extra="--warmup-steps 2 --lr 1"
 mistake 'give another --out' --out /proc/nowhere
 mistake 'unknown option --nope' --extra=--nope
+mistake 'there is no program there' --program "$work/nothing"
 
 echo "- the plan"
 run 0 "$sweep" "${tiny[@]}" --out "$work/plan" --dry-run --seeds 3 --lrs 0.01,0.02

@@ -121,6 +121,10 @@ TAC_API tac_option_source tac_options_source(const tac_options *o,
 /* Text of the present value (as --print-config shows it); "" if unset. Owned
  * by the object. NULL for an unknown key. */
 TAC_API const char *tac_options_value(const tac_options *o, const char *key);
+/* A size as SIZE options take it: 4096, 64K, 25MiB, 1.5G, by powers of 1024;
+ * with a fraction the product must be whole. 1: *out is set; 0: no size; -1:
+ * too large. */
+TAC_API int tac_options_parse_size(const char *text, uint64_t *out);
 
 TAC_END_DECLS
 

@@ -8,7 +8,8 @@
  *     tac_localsgd_start(l, TAC_START_BROADCAST);
  *     loop:
  *         forward, backward, optimizer step
- *         tac_localsgd_step(l, &(tac_local_step){.lr = lr, .loss = loss}, &e);
+ *         tac_localsgd_step(l, &(tac_local_step){.lr = lr, .loss = loss,
+ *                                                .samples = batch}, &e);
  *     tac_localsgd_finish(l);
  *
  * Works on plain host memory; knows nothing of networks, tapes or optimizers;
