@@ -1,9 +1,13 @@
 #!/bin/bash
 # Each public header compiles by itself, twice included, as strict C11 and as
-# C++17, with every compiler that is here. $SOURCE is the source tree.
+# C++17, with clang. (With gcc: include_arrows.sh.) $SOURCE is the source tree.
 set -euo pipefail
 
 source_dir=${SOURCE-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+command -v clang++ >/dev/null || {
+    echo "skipped: no clang (apt install clang)"
+    exit 77
+}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 flags=(-pedantic -Wall -Wextra -Wshadow -Werror -fsyntax-only)
@@ -22,19 +26,16 @@ fi
 # check COMPILER STANDARD SUFFIX: all headers, one program each.
 check() {
     local file bad=0
-    command -v "$1" >/dev/null || return 0
     for file in "$work"/*."$3"; do
         "$1" "-std=$2" "${flags[@]}" "$file" >"$work/log" 2>&1 && continue
         bad=1
         echo "FAIL: $1 -std=$2: tacit/$(basename "$file" ".$3").h"
         head -n 5 "$work/log"
     done
-    compilers=$((compilers + 1))
     return $bad
 }
 
 headers=0
-compilers=0
 failed=0
 for header in "$source_dir"/*/include/tacit/*.h; do
     name=$(basename "$header" .h)
@@ -47,11 +48,8 @@ END
     cp "$work/$name.c" "$work/$name.cpp"
     headers=$((headers + 1))
 done
-check gcc c11 c || failed=1
 check clang c11 c || failed=1
-check g++ c++17 cpp || failed=1
 check clang++ c++17 cpp || failed=1
 [ "$headers" -gt 20 ] || { echo "FAIL: only $headers headers found"; exit 1; }
-[ "$compilers" -ge 1 ] || { echo "skipped: no compiler"; exit 77; }
-echo "$headers headers, $compilers compilers"
+echo "$headers headers, C11 and C++17"
 exit $failed

@@ -90,8 +90,8 @@ check_public() {
 }
 
 # A private header lies beside the file or at the top of the folder. A test may
-# look inside the library that its name begins with; those of localsgd_sweep and
-# localsgd_experiments lie in bench/.
+# look inside the library that its name begins with; those of the programs that
+# measure lie in bench/.
 check_private() {
     local root=$1 folder=$2 place=$3 name=$4 file=${3%%:*} dir lib
     case $name in
@@ -102,7 +102,7 @@ check_private() {
     esac
     lib=${file##*/}
     lib=${lib%%_*}
-    case $lib in sweep | experiments) lib=bench ;; esac
+    case $lib in sweep | experiments | replay | efficiency) lib=bench ;; esac
     if [ "$folder" != tests ]; then lib=$folder; fi
     for dir in "${file%/*}" "$folder" "$lib"; do
         if [ -f "$root/$dir/$name" ]; then return; fi
