@@ -6,6 +6,9 @@
  * while the communicator is made and never after. A launcher's key-value store,
  * a socket to rank 0, a shared file system all do. Here the ranks are children
  * of one process, and the means is a page of memory that they share. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* MAP_ANONYMOUS, usleep */
+#endif
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
