@@ -123,6 +123,7 @@ void tac_replica_close(tac_replica *r)
     tac_scaler_destroy(r->scaler);
     tac_optimizer_destroy(r->optimizer);
     tac_reducer_destroy(r->reducer);
+    tac_reducer_destroy(r->idle_reducer);
     tac_codec_destroy(r->codec);
     tac__history_destroy(r);
     tac__record_destroy(r->record);

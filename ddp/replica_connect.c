@@ -133,6 +133,18 @@ static tac_status on_unused(void *arg, size_t param, tac_queue *queue)
     return tac_reducer_unused(r->reducer, r->places[param]);
 }
 
+void tac__replica_average(tac_replica *r, int on)
+{
+    const tac_grad_hooks hooks = {r, on_ready, on_unused};
+    tac_reducer *const idle = r->idle_reducer;
+
+    if (on != !r->reducer) return;
+    tac_tape_set_hooks(r->tape, on ? &hooks : NULL);
+    r->idle_reducer = r->reducer;
+    r->reducer = idle;
+    r->worker = on ? r->comm : NULL;
+}
+
 static tac_status make_hooks(tac_replica *r)
 {
     const tac_grad_hooks hooks = {r, on_ready, on_unused};

@@ -27,6 +27,10 @@ tac_status tac__history_end_step(tac_replica *r, const float *found_inf);
 tac_status tac__history_last(tac_replica *r, double *loss);
 tac_status tac__history_restore(tac_replica *r, const tac_metrics *m);
 
+/* Gradients are averaged from now on (1), or stay each rank's own: for a part
+ * of a run that began with averages. Between steps. */
+void tac__replica_average(tac_replica *r, int on);
+
 /* Applied steps, as far as the host knows. */
 uint64_t tac__replica_applied(const tac_replica *r);
 /* The learning rate of applied step t, from 1. */

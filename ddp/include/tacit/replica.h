@@ -86,7 +86,8 @@ typedef struct tac_replica {
                              none */
     tac_comm *own_worker; /* the same if it is not comm */
     tac_reducer *reducer; /* NULL: gradients are not averaged */
-    tac_codec *codec;     /* of the reducer; NULL: f32 travels */
+    tac_reducer *idle_reducer; /* while they are not, but will be again */
+    tac_codec *codec;          /* of the reducer; NULL: f32 travels */
     tac_optimizer *optimizer;
     tac_schedule schedule; /* of the optimizer, by applied steps */
     tac_dtype low;         /* products are computed in; F32: no autocast */
