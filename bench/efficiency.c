@@ -163,7 +163,10 @@ static tac_status print_file(eff *e, eff_options *o, paths *p)
     TAC_TRY(eff_read_json(e, o->print));
     o->seeds = e->seeds_done;
     eff_rows_finish(e);
-    eff_print_table(e);
+    if (o->markdown)
+        eff_print_markdown(e, stdout);
+    else
+        eff_print_table(e);
     p->html = o->html ? strdup(o->html) : NULL;
     p->svg = o->svg ? strdup(o->svg) : NULL;
     p->csv = o->csv ? strdup(o->csv) : NULL;
@@ -204,6 +207,7 @@ int main(int argc, char **argv)
     tac_options *o = NULL;
 
     if (launcher.rank > 0) return 0; /* rank 0 starts all children */
+    if (sweep_of_many_tasks(&launcher, "efficiency")) return 2;
     char *command = runs_command_line(argc, argv);
     if (!command || tac_context_create(NULL, &ctx) < 0) return 1;
     tac_status s = tac_options_create(ctx, &config, &o);

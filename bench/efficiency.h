@@ -32,7 +32,7 @@ typedef struct eff_options {
     int64_t timeout_s;
     /* What is told. */
     const char *networks, *out, *html, *svg, *csv, *json, *print;
-    int quick, fresh, dry_run, quiet;
+    int quick, fresh, dry_run, quiet, markdown;
     const char *config;
 } eff_options;
 
@@ -162,6 +162,8 @@ void eff_print_begin(const eff *e);
 void eff_print_progress(const eff *e, const char *what);
 void eff_print_clear(const eff *e);
 void eff_print_table(const eff *e);
+/* efficiency_markdown.c: for docs/efficiency.md. */
+void eff_print_markdown(const eff *e, FILE *f);
 /* efficiency_finding.c: what it amounts to, a sentence a line. */
 void eff_finding(const eff *e, FILE *f);
 const eff_row *eff_find(const eff *e, const char *key); /* NULL: none */

@@ -88,6 +88,9 @@ const tac_option eff_table[] = {
      "Run nothing; print what an earlier JSON file holds, and write --html, "
      "--svg and --csv from it if they are given.",
      AT(print), 0, 0, "FILE", NULL},
+    {"markdown", TAC_OPT_BOOL, "false", NULL,
+     "With --print: the table of docs/efficiency.md.", AT(markdown), 0, 0, NULL,
+     NULL},
     {"quick", TAC_OPT_BOOL, "false", NULL,
      "About a minute: 1 seed, 32 steps, no search, unless those are given.",
      AT(quick), 0, 0, NULL, NULL},

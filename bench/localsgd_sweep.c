@@ -134,7 +134,7 @@ int main(int argc, char **argv)
     tac_options *o = NULL;
 
     if (launcher.rank > 0) return 0; /* rank 0 starts all children */
-    if (sweep_of_many_tasks(&launcher)) return 2;
+    if (sweep_of_many_tasks(&launcher, "localsgd_sweep")) return 2;
     char *command = runs_command_line(argc, argv);
     if (!command || tac_context_create(NULL, &ctx) < 0) return 1;
     tac_status s = tac_options_create(ctx, &config, &o);

@@ -26,24 +26,20 @@ sweep_launcher sweep_find_launcher(void)
     if (getenv("PMI_SIZE"))
         return (sweep_launcher){number_of("PMI_RANK"), number_of("PMI_SIZE"),
                                 "mpiexec -n"};
-    if (number_of("SLURM_STEP_NUM_TASKS") > 1 && getenv("SLURM_PROCID"))
-        return (sweep_launcher){number_of("SLURM_PROCID"),
-                                number_of("SLURM_STEP_NUM_TASKS"),
-                                "srun --overlap -n"};
     return (sweep_launcher){0, 0, NULL};
 }
 
-int sweep_of_many_tasks(const sweep_launcher *l)
+int sweep_of_many_tasks(const sweep_launcher *l, const char *program)
 {
     const int tasks = number_of("SLURM_STEP_NUM_TASKS");
 
     if (!getenv("SLURM_PROCID") || tasks <= 1 || l->size > 0) return 0;
     if (number_of("SLURM_PROCID") == 0)
         fprintf(stderr,
-                "localsgd_sweep: srun has started it %d times; start it once "
+                "%s: srun has started it %d times; start it once "
                 "(srun -n 1, or in the batch script itself) with --ranks N for "
                 "threads as ranks, or with --launch \"srun --mpi=pmix -n N\"\n",
-                tasks);
+                program, tasks);
     return 1;
 }
 

@@ -4,18 +4,16 @@
 
 #include "localsgd_sweep.h"
 
-/* Under mpirun or srun every rank starts this program. One is enough: it starts
+/* Under mpirun every rank starts this program. One is enough: it starts
  * its children by the same launcher. */
 typedef struct sweep_launcher {
     int rank, size; /* size 0: none */
     const char *command;
 } sweep_launcher;
-/* Of a Slurm step with one task nothing is known: threads. Its children's steps
- * share the cores that this one has. */
 sweep_launcher sweep_find_launcher(void);
 /* 1, with a message of one of them: srun has started the sweep several times,
  * which would get into each other's way. */
-int sweep_of_many_tasks(const sweep_launcher *l);
+int sweep_of_many_tasks(const sweep_launcher *l, const char *program);
 
 /* What the sweep only points to. */
 typedef struct sweep_setup {

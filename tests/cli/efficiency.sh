@@ -73,6 +73,9 @@ mistake 'line 1' --print "$0"
 echo '{"program": "another"}' >"$work/another.json"
 mistake 'not what efficiency' --print "$work/another.json"
 
+run 2 env SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 "$program" --dry-run
+has "$work/err" 'efficiency: srun has started it 2 times'
+
 echo "- a table"
 run 0 "$program" "${tiny[@]}" --out "$work/a"
 [ ! -s "$work/err" ] || fail "messages"
@@ -209,6 +212,8 @@ run 0 "$program" --print "$work/a/efficiency.json" --svg "$work/b.svg" \
 for f in svg html csv; do
     cmp -s "$work/b.$f" "$work/a/efficiency.$f" || fail "another $f"
 done
+run 0 "$program" --print "$work/a/efficiency.json" --markdown
+[ "$(grep -c '^|' "$work/out")" -eq 21 ] || fail "not 19 rows and a head"
 [ ! -e efficiency.out ] || fail "--print makes a folder"
 has "$work/out" 'Local SGD: '
 

@@ -41,6 +41,20 @@ has() { # has TEXT FILE
     grep -qF -- "$1" "$2" || fail "no '$1' in $(head -c 2000 "$2")"
 }
 
+# --- allowed, but hardly meant: a warning ---
+
+warned() { # warned TEXT ARGUMENTS...
+    local text=$1
+    shift
+    run warned --ranks 2 "$@"
+    has "$text" "$out/log"
+}
+
+warned "longer than the run, which has 4 steps" --sync local --sync-every 5 --steps 4
+warned "longer than an epoch" --sync local --sync-every 24 --steps 30
+warned "not before the end of the run" --sync post-local --sync-start 4 --steps 4
+run size --ranks 2 --steps 4 --sync local --sync-schedule budget:2M
+
 # --- refusals: exit code 2, one message, and what to do ---
 
 refused() { # refused TEXT ARGUMENTS...
@@ -82,6 +96,10 @@ refused "the last level has groups of 4, and there are 2 workers" \
     --sync local --sync-levels 2:1,4:4 --worker-size 2
 refused "--sync-schedule qsr is not fixed, qsr:ALPHA" --sync local --sync-schedule qsr
 refused "--sync-schedule budget:-1 is not" --sync local --sync-schedule budget:-1
+refused "--sync-schedule budget:1X is not" --sync local --sync-schedule budget:1X
+refused "means nothing to --sync none, which sends nothing" --sync none --compress int8
+refused "a setting a second time" --param-groups "fc1.*:lr=1,lr=2"
+refused "a pattern a second time" --param-groups "fc1.*:lr=1;fc1.*:wd=0"
 refused "--late drop:0 is neither wait nor drop:SECONDS" --sync local --late drop:0
 refused "--sync-delay 1.5 is no whole number" --sync local --sync-delay 1.5
 refused "a delay of 9 attempts can't be" --sync local --sync-every 8 --sync-delay 9
