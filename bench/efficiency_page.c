@@ -90,7 +90,7 @@ static void put_finding(const eff *e, FILE *f)
     for (char *line = strtok_r(words, "\n", &rest); line;
          line = strtok_r(NULL, "\n", &rest)) {
         fputs("<li>", f);
-        put(f, "%s", line);
+        put(f, "%s", line + strspn(line, " "));
         fputs("</li>\n", f);
     }
     fputs("</ul>\n", f);
@@ -175,7 +175,8 @@ static void put_row(const eff *e, const eff_row *r, FILE *f)
 static void put_table(const eff *e, FILE *f)
 {
     static const char *const parts[] = {
-        "Baseline", "Each alone", "Each added to the one before",
+        "Baseline", "Each alone",
+        "Each added to the one before, the optimizers to mixed precision",
         "Another convention: the batch grows, steps get fewer"};
 
     fputs("<h2>Table</h2>\n<div class=\"box\" tabindex=\"0\" role=\"region\" "

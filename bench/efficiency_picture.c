@@ -264,9 +264,10 @@ static double height(const eff *e)
 
 static void draw_rows(const drawing *d)
 {
-    static const char *const parts[] = {"", "each alone",
-                                        "each added to the one before",
-                                        "another convention: the batch grows"};
+    static const char *const parts[] = {
+        "", "each alone",
+        "each added to the one before, the optimizers to mixed precision",
+        "another convention: the batch grows"};
     const eff *e = d->e;
     double y = TOP;
 
@@ -298,7 +299,8 @@ void eff_picture(const eff *e, FILE *f, int file)
     if (file) fputs(tac__page_colours(), f);
     fputs("svg.bars{font:12.5px system-ui,sans-serif;fill:var(--tac-ink);"
           "background:var(--tac-paper)}"
-          "svg.bars text{fill:var(--tac-ink)}"
+          "svg.bars text{fill:var(--tac-ink);paint-order:stroke;"
+          "stroke:var(--tac-paper);stroke-width:3px}"
           "svg.bars .title{font-weight:600}"
           "svg.bars .sub{fill:var(--tac-grey)}"
           "svg.bars .grid{stroke:var(--tac-grey);fill:none}</style>\n",

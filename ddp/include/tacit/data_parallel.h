@@ -28,9 +28,9 @@ typedef struct tac_data_parallel tac_data_parallel;
 /* Goes back through the dry step of `loss`, to learn in which order gradients
  * become final; lays the tape's parameters out in this order, gradients in the
  * communicator's memory; gives them their initial values by `seed`, rank 0's on
- * all ranks. Collective. Both are borrowed for the object's life. `config` NULL: the reducer's defaults; its
- * arena is set here. Errors: STATE if the parameters are laid out already;
- * those of the reducer, on all ranks. */
+ * all ranks. Collective. Both are borrowed for the object's life. `config`
+ * NULL: the reducer's defaults; its arena is set here. Errors: STATE if the
+ * parameters are laid out already; those of the reducer, on all ranks. */
 TAC_API tac_status tac_data_parallel_create(tac_comm *comm, tac_tape *tape,
                                             tac_tensor *loss, uint64_t seed,
                                             const tac_reducer_config *config,
