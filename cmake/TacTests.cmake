@@ -13,6 +13,19 @@
 
 set(TAC_TEST_TIMEOUT 300)
 
+# Begun first, so that none of them is the last one alone on one core.
+set(TAC_LONG_TESTS battery.ddp_local_resume battery.ddp_same_answer
+    battery.comm_algorithms battery.engine_kernels battery.engine_optim
+    battery.engine_optim_runs battery.comm_ucx battery.comm_kills
+    cli.comm_bench cli.local cli.local_resume cli.resume)
+# They measure, and would measure the other test as well.
+set(TAC_ALONE_TESTS cli.comm_bench cli.engine_bench cli.localsgd_sweep
+    cli.measuring cli.netlab)
+
+# Hundreds of programs are linked; the gold linker takes a third of the time.
+include(CheckLinkerFlag)
+check_linker_flag(C -fuse-ld=gold TAC_HAS_GOLD)
+
 function(tac_test_libs out lib)
     if(lib STREQUAL "comm" AND TARGET tacit_comm_mpi)
         set(${out} tacit_comm tacit_comm_mpi PARENT_SCOPE)
@@ -40,6 +53,9 @@ function(tac_test_program tier file)
     # A third of the time that -O3 takes to compile them, which is most of a
     # build's; what they test keeps its own.
     target_compile_options(${exe} PRIVATE -UNDEBUG $<$<CONFIG:Release>:-O1>)
+    if(TAC_HAS_GOLD AND NOT tier STREQUAL "fuzz")
+        target_link_options(${exe} PRIVATE -fuse-ld=gold)
+    endif()
     set_target_properties(${exe} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     set(exe ${exe} PARENT_SCOPE)
@@ -55,6 +71,12 @@ function(tac_set_test_properties test)
     set_tests_properties(${test} PROPERTIES TIMEOUT ${A_TIMEOUT}
         SKIP_RETURN_CODE 77 LABELS ${A_LABELS}
         ENVIRONMENT "${A_ENVIRONMENT}")
+    if(test IN_LIST TAC_LONG_TESTS)
+        set_tests_properties(${test} PROPERTIES COST 100)
+    endif()
+    if(test IN_LIST TAC_ALONE_TESTS)
+        set(A_PROCESSORS 2)
+    endif()
     if(A_PROCESSORS)
         set_tests_properties(${test} PROPERTIES PROCESSORS ${A_PROCESSORS})
     endif()
@@ -114,12 +136,16 @@ function(tac_add_tests)
                 set(nps 4)
             endif()
             foreach(np IN LISTS nps)
+                set(cores 2)
+                if(np LESS 3)
+                    set(cores 1)
+                endif()
                 add_test(NAME mpi.${name}.np${np} COMMAND
                     ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${np}
                     ${MPIEXEC_PREFLAGS} $<TARGET_FILE:${exe}>
                     ${MPIEXEC_POSTFLAGS})
                 tac_set_test_properties(mpi.${name}.np${np} LABELS mpi
-                    ENVIRONMENT "${TAC_MPI_ENVIRONMENT}" PROCESSORS 2)
+                    ENVIRONMENT "${TAC_MPI_ENVIRONMENT}" PROCESSORS ${cores})
             endforeach()
         endforeach()
     endif()
@@ -127,7 +153,7 @@ function(tac_add_tests)
     foreach(file IN LISTS files)
         get_filename_component(name ${file} NAME_WE)
         add_test(NAME cli.${name} COMMAND bash ${file})
-        tac_set_test_properties(cli.${name} LABELS cli PROCESSORS 2
+        tac_set_test_properties(cli.${name} LABELS cli
             ENVIRONMENT "BUILD=${PROJECT_BINARY_DIR};SOURCE=${PROJECT_SOURCE_DIR};${TAC_MPI_ENVIRONMENT}")
     endforeach()
 endfunction()

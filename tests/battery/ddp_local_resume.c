@@ -96,7 +96,9 @@ static void each_attempt(const trial *t)
     tell(t, "unsaved", "", &unsaved);
     tell(t, "whole", "--save-every 1", &whole);
     story_compare(&unsaved, &whole, 1, t->what);
-    for (int step = 1; step <= STEPS; step += TESTS_SLOW ? 3 : 1)
+    for (int step = TESTS_TSAN ? 3 : 1; step <= STEPS; step += TESTS_TSAN   ? 4
+                                                               : TESTS_SLOW ? 3
+                                                                            : 1)
         resume_from(t, &whole, step);
 }
 
