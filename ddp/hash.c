@@ -2,40 +2,54 @@
  * in registration order, so the layout of the arena doesn't matter. */
 #include "replica_impl.h"
 
+#include "tacit/data_parallel.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-tac_status tac_replica_hash(tac_replica *r, uint64_t *out)
+/* Of the elements' bytes, whatever their dtype. */
+static tac_status hash(tac_params *params, uint64_t *out)
 {
-    const tac_device_ops *ops = tac_device_ops_of(r->device);
-    const size_t bytes = tac_params_padded(r->params) * sizeof(float);
+    tac_device *device = tac_params_device(params);
+    const tac_device_ops *ops = tac_device_ops_of(device);
+    const size_t size = tac_dtype_size(tac_params_dtype(params));
+    const size_t bytes = tac_params_padded(params) * size;
     XXH3_state_t *state = XXH3_createState();
     char *host = malloc(bytes + 1);
     tac_status s = TAC_ERR_NOMEM;
 
     if (!state || !host) goto done;
-    s = ops->copy(tac_device_impl(r->device), host,
-                  tac_params_values(r->params), bytes, TAC_COPY_DEVICE_TO_HOST,
-                  NULL);
-    if (s >= 0) s = ops->queue_sync(tac_device_impl(r->device), NULL);
+    s = ops->copy(tac_device_impl(device), host, tac_params_values(params),
+                  bytes, TAC_COPY_DEVICE_TO_HOST, NULL);
+    if (s >= 0) s = ops->queue_sync(tac_device_impl(device), NULL);
     if (s < 0) goto done;
     XXH3_64bits_reset(state);
-    for (size_t i = 0; i < tac_params_count(r->params); i++) {
-        const tac_param *p = tac_params_get(r->params, i);
+    for (size_t i = 0; i < tac_params_count(params); i++) {
+        const tac_param *p = tac_params_get(params, i);
 
-        XXH3_64bits_update(state, host + p->offset * sizeof(float),
-                           p->count * sizeof(float));
+        XXH3_64bits_update(state, host + p->offset * size, p->count * size);
     }
     *out = XXH3_64bits_digest(state);
 done:
     free(host);
     XXH3_freeState(state);
     if (s == TAC_ERR_NOMEM)
-        return tac_fail(r->ctx, s, "no memory to hash the parameters");
+        return tac_fail(tac_device_context(device), s,
+                        "no memory to hash the parameters");
     return s;
+}
+
+tac_status tac_replica_hash(tac_replica *r, uint64_t *out)
+{
+    return hash(r->params, out);
+}
+
+tac_status tac_data_parallel_hash(tac_params *params, uint64_t *out)
+{
+    return hash(params, out);
 }
 
 static tac_status compare(tac_replica *r, const int64_t *all)

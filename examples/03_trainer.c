@@ -11,6 +11,7 @@
  * defaults in docs/trainer.md. The folder `run` has the checkpoints afterwards,
  * the losses in metrics.jsonl, and summary.json. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tacit/data.h"
 #include "tacit/launch.h"
@@ -42,6 +43,7 @@ static tac_status accuracy(void *arg, tac_context *ctx,
 static tac_status train(tac_context *ctx, tac_comm *comm, void *arg)
 {
     const tac_data *data = arg;
+    const char *steps = getenv("STEPS");
     tac_training_args args = TAC_TRAINING_ARGS_INIT;
     tac_train_output result;
     tac_trainer *trainer;
@@ -52,7 +54,7 @@ static tac_status train(tac_context *ctx, tac_comm *comm, void *arg)
     args.fp16 = 1;
     args.learning_rate = 1e-3;
     args.per_device_train_batch_size = 32;
-    args.max_steps = 100;
+    args.max_steps = steps ? atoi(steps) : 100;
 
     /* 2. A trainer, from model, arguments, data and a metric. */
     const tac_model_source model = {.spec = "cnn"};

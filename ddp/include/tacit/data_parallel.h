@@ -46,6 +46,9 @@ TAC_API void tac_data_parallel_destroy(tac_data_parallel *dp);
 TAC_API tac_status tac_data_parallel_backward(tac_data_parallel *dp,
                                               tac_tensor *loss, double samples,
                                               tac_scaler *scaler, int sync);
+/* XXH3-64 over the values of all parameters in registration order, without
+ * padding: the params_hash that tacit's programs print. */
+TAC_API tac_status tac_data_parallel_hash(tac_params *params, uint64_t *out);
 TAC_API tac_reducer *tac_data_parallel_reducer(tac_data_parallel *dp);
 
 TAC_END_DECLS
