@@ -25,6 +25,9 @@ from .groups import communicator
 from .library import library
 
 
+_GRACE_S = 2.0
+
+
 class _Job:
     """A bucket on its way: what is sent, and the future of the result."""
 
@@ -110,8 +113,13 @@ def _work(comm: Communicator, jobs: "queue.SimpleQueue") -> None:
 
 def _stop(thread: threading.Thread, jobs: "queue.SimpleQueue",
           comm: Communicator) -> None:
+    """What is under way gets a moment; then it is given up, on all ranks, so
+    that a program that ends with an error need not wait for others."""
     jobs.put(None)
-    thread.join()
+    thread.join(_GRACE_S)
+    if thread.is_alive():
+        comm.abort("a DDPState was closed with buckets under way")
+        thread.join()
     comm.close()
 
 

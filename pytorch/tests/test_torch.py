@@ -9,6 +9,7 @@ import contextlib
 import copy
 import os
 import sys
+import time
 import unittest
 
 import ranks
@@ -245,6 +246,25 @@ def failure(rank: int, size: int) -> None:
         raise AssertionError("a closed state takes buckets")
 
 
+def given_up(rank: int, size: int) -> None:
+    """Closed while the others do not come: soon over, and they hear of it."""
+    with contextlib.closing(Closer()) as c:
+        c.state = tacit.DDPState(symmetric=False)
+        if rank == 0:
+            begin = time.monotonic()
+            c.state.submit(torch.zeros(3))
+            c.state.close()
+            assert time.monotonic() - begin < 30
+        dist.barrier()
+        if rank != 0:
+            try:
+                c.state.submit(torch.zeros(3)).wait()
+            except RuntimeError as e:
+                assert "TAC_ERR_" in str(e), e
+            else:
+                raise AssertionError("an average without rank 0")
+
+
 def mistakes(rank: int, size: int) -> None:
     """What can't be is told at once."""
     for options in ({"wire": "fp8"}, {"wire": "fp16", "codec": "int8"}):
@@ -450,7 +470,7 @@ def both_at_once(rank: int, size: int) -> None:
 
 
 BODIES = (hook_is_ddp, large_buckets, hook_in_double, accumulation,
-          compression, codec_state, failure, mistakes, groups,
+          compression, codec_state, failure, given_up, mistakes, groups,
           local_is_averaging, diloco_is_torchs, local_goes_on,
           local_starts, both_at_once)
 FOLDER = ""
