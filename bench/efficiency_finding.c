@@ -82,7 +82,7 @@ static void put_traffic(const eff *e, const char *key, const char *what,
 {
     const eff_row *b = &e->rows[0], *r = eff_find(e, key);
 
-    if (!r || !(r->bytes > 0)) return;
+    if (!r || !(r->bytes > 0) || !(b->bytes > 0)) return; /* one rank */
     fprintf(f, "%s: %.4g times fewer bytes", what, b->bytes / r->bytes);
     for (size_t k = 0; k < e->n_networks; k++)
         if (r->modelled[k] > 0)
@@ -131,8 +131,10 @@ static void put_all(const eff *e, FILE *f)
     fprintf(f, "All together (%s, 8-bit AdamW, averages as %s): ", r->precision,
             r->compress);
     put_less(f, r->memory_total, b->memory_total);
-    fprintf(f, " memory, %.4g times fewer bytes, %.3g times as fast here; ",
-            b->bytes / r->bytes, b->seconds / r->seconds);
+    fputs(" memory, ", f);
+    if (b->bytes > 0 && r->bytes > 0)
+        fprintf(f, "%.4g times fewer bytes, ", b->bytes / r->bytes);
+    fprintf(f, "%.3g times as fast here; ", b->seconds / r->seconds);
     put_accuracy(r, f);
     fputs(".\n", f);
 }

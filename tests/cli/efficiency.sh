@@ -84,7 +84,7 @@ for f in efficiency.json efficiency.csv efficiency.html efficiency.svg; do
 done
 has "$work/out" 'Local SGD: '
 cp "$work/out" "$work/first"
-[ "$(find "$work/a/runs" -name done | wc -l)" -eq 38 ] || fail "not 38 runs"
+[ "$(find "$work/a/runs" -name 'done' | wc -l)" -eq 38 ] || fail "not 38 runs"
 
 if command -v python3 >/dev/null; then
     python3 - "$work/a" <<'END' || fail "figures"
