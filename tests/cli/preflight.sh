@@ -20,7 +20,7 @@ refused() {
     rows=$((rows + 1))
     timeout 60 "$@" >"$out/out" 2>"$out/err" </dev/null || rc=$?
     # mpirun adds lines of its own.
-    grep -E '^(error|ddp_train|comm_bench|localsgd_sweep): ' "$out/err" >"$out/told"
+    grep -E '^(error|ddp_train|comm_bench|localsgd_sweep|0[1-3]_[a-z]+): ' "$out/err" >"$out/told"
     [ "$rc" -eq 2 ] || fail "rc $rc, not 2: $*"
     [ "$(wc -l <"$out/told")" -eq 1 ] || fail "not one message: $*"
     grep -qF -- "$text" "$out/told" || fail "no '$text': $*"
@@ -223,6 +223,9 @@ if nm "$train" | grep -q tac_comm_create_mpi; then
     # shellcheck disable=SC2086
     alone "as one of 4 tasks, but MPI sees a world of one; use srun --mpi=pmix" "$train" $tiny
     alone "started as one of 4" "$BUILD/bench/comm_bench" --max 4K
+    for example in 01_loop 02_accelerator 03_trainer; do
+        alone "as one of 4 tasks, but MPI sees a world of one" "$BUILD/examples/$example"
+    done
     # shellcheck disable=SC2086
     for task in 0 3; do
         env SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=$task "$train" $tiny --allow-singleton ||
