@@ -159,6 +159,7 @@ static tac_status read_parts(tac_accelerator *a, const tac_prepare_config *p)
     if (p->num_train_epochs > 0) c->epochs = p->num_train_epochs;
     if (p->max_train_steps > 0) c->steps = p->max_train_steps;
     if (p->seed > 0) c->seed = p->seed;
+    a->asked = *c;
     return tac_train_config_resolve(a->ctx, c, a->world);
 }
 

@@ -17,6 +17,7 @@ struct tac_accelerator {
     tac_context *ctx;
     tac_comm *comm;
     tac_train_config config;
+    tac_train_config asked; /* before what is left open was resolved */
     const char *project_dir;
     FILE *out, *log;
     int rank, world;

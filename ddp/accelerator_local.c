@@ -6,6 +6,18 @@
 #include "local.h"
 #include "replica_impl.h"
 
+/* The replica borrows a->config, and so follows. */
+static tac_status configure(tac_accelerator *a, const char *sync, int64_t every)
+{
+    tac_train_config c = a->asked;
+
+    c.sync = sync;
+    if (every > 0) c.sync_every = every;
+    TAC_TRY(tac_train_config_resolve(a->ctx, &c, a->world));
+    a->config = c;
+    return TAC_OK;
+}
+
 tac_status tac_accelerator_localsgd_begin(tac_accelerator *a, int64_t every)
 {
     tac_replica *r = a->replica;
@@ -21,8 +33,7 @@ tac_status tac_accelerator_localsgd_begin(tac_accelerator *a, int64_t every)
                         "tac_accelerator_localsgd_begin: every is %lld; give a "
                         "number of steps",
                         (long long)every);
-    a->config.sync = "local";
-    a->config.sync_every = every;
+    TAC_TRY(configure(a, "local", every));
     tac__replica_average(r, 0);
     TAC_TRY(tac__accelerator_agree(a, tac__local_create(r, a->total_steps)));
     return tac__accelerator_agree(a, tac__local_start(r, 0));
@@ -63,7 +74,7 @@ tac_status tac_accelerator_localsgd_end(tac_accelerator *a)
                         "and after zero_grad");
     TAC_TRY(tac__local_finish(r));
     tac__local_destroy(r);
-    a->config.sync = "grad";
+    TAC_TRY(configure(a, "grad", 0));
     tac__replica_average(r, 1);
     TAC_TRY(tac_optimizer_walk(r->optimizer, &v));
     TAC_TRY(tac_scaler_walk(r->scaler, &v));
