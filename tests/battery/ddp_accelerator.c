@@ -34,7 +34,9 @@ typedef struct trial {
     uint64_t hash, steps, attempts, skipped, calls;
     double lr[MAX_STEPS];
     size_t seen, labels_ok;
-    double correct, counted;
+    double counted;
+    float theta[2048]; /* parameters, in the order of the arena */
+    size_t n;
 } trial;
 
 static trial trial_of(int ranks)
@@ -144,6 +146,9 @@ static tac_status result(tac_accelerator *a, trial *t)
     TAC_TRY(tac_accelerator_params_hash(a, &hash));
     if (!tac_accelerator_is_main_process(a)) return TAC_OK;
     t->hash = hash;
+    t->n = tac_params_padded(r->params);
+    if (t->n > 2048) t->n = 2048;
+    memcpy(t->theta, tac_params_values(r->params), t->n * sizeof *t->theta);
     t->steps = tac_accelerator_steps(a);
     tac_reducer_stats_get(r->reducer, &stats);
     t->calls = stats.total.steps;
@@ -198,6 +203,17 @@ static int run(trial *t)
 /* ---- groups ---------------------------------------------------------------
  */
 
+/* Sums in another order. */
+static void expect_near(const trial *a, const trial *b)
+{
+    float worst = 0;
+
+    CHECK(a->n == b->n && a->n > 0);
+    for (size_t i = 0; i < a->n; i++)
+        worst = fmaxf(worst, fabsf(a->theta[i] - b->theta[i]));
+    CHECK(worst < 1e-4f);
+}
+
 /* 96 samples: 12 batches of 8, so groups of 5 end in one of 2. */
 static void groups(void)
 {
@@ -213,6 +229,7 @@ static void groups(void)
     CHECK(run(&big) == 0);
     CHECK(big.steps == 12);
     for (int i = 0; i < 12; i++) CHECK(t.lr[i] == big.lr[i]);
+    expect_near(&t, &big);
 
     trial cut = trial_of(2);
 
@@ -406,6 +423,43 @@ static tac_status out_of_order(tac_accelerator *a, trial *t)
     return tac_accelerator_zero_grad(a);
 }
 
+/* Two batches by hand are a group, each with its own mean: twice the gradient
+ * of a group's, in which sgd with half the rate makes the same step. */
+static tac_status by_hand(tac_accelerator *a, trial *t)
+{
+    const tac_batch *b;
+
+    TAC_TRY(tac_accelerator_start_epoch(a, 0));
+    for (int i = 0; i < 4; i++) {
+        TAC_TRY(tac_accelerator_next(a, &b));
+        if (i % 2 == 0) TAC_TRY(tac_accelerator_no_sync(a));
+        CHECK(tac_accelerator_sync_gradients(a) == (i % 2 == 1));
+        TAC_TRY(tac_accelerator_forward(a));
+        TAC_TRY(tac_accelerator_backward(a));
+        TAC_TRY(tac_accelerator_step(a));
+        TAC_TRY(tac_accelerator_zero_grad(a));
+    }
+    return result(a, t);
+}
+
+static void no_sync(void)
+{
+    trial hand = trial_of(2), group = trial_of(2);
+
+    hand.parts.optimizer = group.parts.optimizer = "sgd";
+    hand.parts.lr_scheduler = group.parts.lr_scheduler = "constant";
+    hand.parts.learning_rate = 0.05;
+    hand.use = by_hand;
+    CHECK(run(&hand) == 0);
+    CHECK(hand.steps == 2);
+    CHECK(hand.calls == 2);
+    group.parts.learning_rate = 0.1;
+    group.parts.max_train_steps = 2;
+    group.config.gradient_accumulation_steps = 2;
+    CHECK(run(&group) == 0);
+    expect_near(&hand, &group);
+}
+
 static void order(void)
 {
     trial t = trial_of(1);
@@ -422,6 +476,7 @@ int main(void)
     each_sample_once();
     states();
     local();
+    no_sync();
     order();
     return tac_check_summary();
 }

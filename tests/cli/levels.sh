@@ -5,7 +5,7 @@
 set -u
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1
-export STEPS=12
+export STEPS=6
 levels="01_loop 02_accelerator 03_trainer"
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
@@ -51,5 +51,19 @@ if command -v mpirun >/dev/null && nm "$BUILD/examples/01_loop" | grep -q tac_co
 else
     echo "not run: processes (no mpirun, or built without MPI)"
 fi
+
+# Models and data of the program's own.
+for own in 07_own_model 08_own_dataset; do
+    timeout 60 "$BUILD/examples/$own" --threads 1 --ranks 2 >log 2>&1 || {
+        echo "FAILED: $own: rc $?"
+        head -n 20 log
+        failed=1
+    }
+    grep -q 'validation loss .* accuracy \(9[0-9]\|100\)\.' log || {
+        echo "FAILED: $own learns nothing"
+        tail -n 5 log
+        failed=1
+    }
+done
 [ $failed -eq 0 ] && echo "levels: ok"
 exit $failed
