@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "local.h"
-#include "save.h"
+#include "tacit/checkpoint.h"
 #include "tacit/safetensors.h"
 
 static tac_status agree(tac_trainer *t, tac_status mine)
@@ -98,9 +98,20 @@ tac_status tac_trainer_predict(tac_trainer *t, tac_dataset *set,
 /* ---- weights --------------------------------------------------------------
  */
 
+/* By their plain names, which other programs know. */
+static tac_status collect(const tac_params *params, tac_safetensors_writer *w)
+{
+    for (size_t i = 0; i < tac_params_count(params); i++) {
+        const tac_param *p = tac_params_get(params, i);
+
+        TAC_TRY(tac_safetensors_add(w, p->name, TAC_F32, p->ndim, p->shape,
+                                    tac_params_value(params, i)));
+    }
+    return TAC_OK;
+}
+
 static tac_status write_model(tac_trainer *t, const char *dir)
 {
-    tac__saved saved = {.run = &t->run, .file = TAC__FILE_MODEL};
     tac_safetensors_writer *w = NULL;
     char *path;
     tac_status s;
@@ -112,11 +123,7 @@ static tac_status write_model(tac_trainer *t, const char *dir)
     path = tac_checkpoint_path(dir, "model.safetensors");
     s = path ? tac_safetensors_writer_create(t->rank.ctx, &w)
              : tac_fail(t->rank.ctx, TAC_ERR_NOMEM, "no memory for a path");
-    if (s >= 0) {
-        const tac_state_visitor v = tac_safetensors_collect(w);
-
-        s = tac__saved_walk(&saved, &v);
-    }
+    if (s >= 0) s = collect(t->run.replica->params, w);
     if (s >= 0) s = tac_safetensors_write(w, path, NULL);
     tac_safetensors_writer_destroy(w);
     free(path);

@@ -11,6 +11,7 @@
 #include "tacit/data.h"
 #include "tacit/launch.h"
 #include "tacit/ops.h"
+#include "tacit/safetensors.h"
 #include "tacit/trainer.h"
 
 enum { MAX_RANKS = 4, EVENTS = 128 };
@@ -463,6 +464,44 @@ static void test_order_of_calls(void)
     done(&b);
 }
 
+/* Training again goes on from the last checkpoint, where nothing is left to do;
+ * the model that is written is the one that was trained. */
+static void train_twice(trial *t, tac_trainer *trainer, int rank)
+{
+    tac_safetensors *f = NULL;
+    char path[160];
+    uint64_t first;
+
+    t->status[rank] = tac_trainer_train(trainer, NULL, &t->out[rank]);
+    first = t->out[rank].params_hash;
+    CHECK_OK(tac_trainer_train(trainer, "auto", &t->out[rank]));
+    CHECK_EQ_U64(t->out[rank].params_hash, first);
+    CHECK_EQ_U64(t->out[rank].attempts, 4);
+    snprintf(path, sizeof path, "%s/export", dir);
+    CHECK_OK(tac_trainer_save_model(trainer, path));
+    if (rank != 0) return;
+    strcat(path, "/model.safetensors");
+    if (CHECK_OK(tac_safetensors_open(NULL, path, &f))) {
+        const tac_replica *r = tac_trainer_replica(trainer);
+        const tac_safetensors_item *w = tac_safetensors_find(f, "fc1.bias");
+
+        CHECK(w && w->bytes == 12 * sizeof(float));
+        CHECK(w && !memcmp(w->data, tac_params_value(r->params, 1), w->bytes));
+    }
+    tac_safetensors_close(f);
+}
+
+static void test_again(void)
+{
+    trial t = trial_of(2);
+    char path[128];
+
+    t.args.output_dir = folder("again", path);
+    t.use = train_twice;
+    CHECK_EQ(run(&t), 0);
+    done(&t);
+}
+
 /* What one's own model and data compute, the library's compute too. */
 static void test_own(void)
 {
@@ -641,6 +680,7 @@ int main(void)
     test_evaluate();
     test_measure_fails();
     test_order_of_calls();
+    test_again();
     test_own();
     test_callbacks();
     test_stop();
