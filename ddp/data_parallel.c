@@ -12,6 +12,11 @@ struct tac_data_parallel {
     tac_params *params;
     tac_reducer *reducer;
     size_t *places; /* of each parameter in the arena, the reducer's index */
+    struct {
+        tac_sampler *sampler;
+        tac_loader *loader;
+    } loaders[TAC_DATA_PARALLEL_LOADERS];
+    size_t n_loaders;
 };
 
 static tac_status no_memory(const tac_data_parallel *dp)
@@ -142,6 +147,10 @@ tac_status tac_data_parallel_create(tac_comm *comm, tac_tape *tape,
 void tac_data_parallel_destroy(tac_data_parallel *dp)
 {
     if (!dp) return;
+    for (size_t i = 0; i < dp->n_loaders; i++) {
+        tac_loader_destroy(dp->loaders[i].loader);
+        tac_sampler_destroy(dp->loaders[i].sampler);
+    }
     tac_reducer_destroy(dp->reducer);
     free(dp->places);
     free(dp);
@@ -167,6 +176,33 @@ tac_status tac_data_parallel_backward(tac_data_parallel *dp, tac_tensor *loss,
     TAC_TRY(tac_tape_backward_scaled(dp->tape, loss, scale,
                                      scaler ? tac_scaler_scale(scaler) : NULL));
     return tac_reducer_finish(dp->reducer, 0);
+}
+
+tac_status tac_data_parallel_loader(tac_data_parallel *dp, tac_dataset *set,
+                                    size_t batch, int shuffle, uint64_t seed,
+                                    tac_loader **out)
+{
+    tac_sampler_config sc = TAC_SAMPLER_CONFIG_INIT;
+    tac_loader_config lc = TAC_LOADER_CONFIG_INIT;
+    const size_t i = dp->n_loaders;
+
+    if (i == TAC_DATA_PARALLEL_LOADERS)
+        return tac_fail(dp->ctx, TAC_ERR_ARG,
+                        "tac_data_parallel_loader: there are %zu already; make "
+                        "others with tac_sampler_create and tac_loader_create",
+                        i);
+    sc.count = tac_dataset_get_info(set).count;
+    sc.replicas = (size_t)tac_comm_size(dp->comm);
+    sc.rank = (size_t)tac_comm_rank(dp->comm);
+    sc.shuffle = shuffle;
+    sc.seed = seed;
+    lc.batch = batch;
+    TAC_TRY(tac_sampler_create(dp->ctx, &sc, &dp->loaders[i].sampler));
+    dp->n_loaders++;
+    TAC_TRY(tac_loader_create(dp->ctx, set, dp->loaders[i].sampler, &lc,
+                              &dp->loaders[i].loader));
+    *out = dp->loaders[i].loader;
+    return TAC_OK;
 }
 
 tac_reducer *tac_data_parallel_reducer(tac_data_parallel *dp)

@@ -9,7 +9,6 @@
 #include "tacit/data.h"
 #include "tacit/data_parallel.h"
 #include "tacit/launch.h"
-#include "tacit/loader.h"
 #include "tacit/model.h"
 #include "tacit/ops.h"
 
@@ -23,21 +22,17 @@ typedef struct training {
     tac_data_parallel *dp;
     tac_optimizer *optimizer;
     tac_scaler *scaler;
-    tac_master *master; /* fp16 weights, made from the f32 ones */
-    tac_sampler *sampler;
-    tac_loader *loader;
+    tac_loader *loader; /* the wrap's */
 } training;
 
 /* Outputs and loss of a batch, in the region of autocast. */
 static tac_status forward(training *t, const tac_batch *b, tac_xent *loss)
 {
     const size_t shape[] = {b->count, 28, 28, 1};
-    tac_autocast_config ac = TAC_AUTOCAST_CONFIG_INIT;
     tac_autocast region;
     tac_tensor *inputs, *targets, *outputs;
 
-    ac.master = t->master;
-    TAC_TRY(tac_autocast_begin(t->tape, TAC_F16, &ac, &region));
+    TAC_TRY(tac_autocast_begin(t->tape, TAC_F16, NULL, &region));
     TAC_TRY(
         tac_tape_input(t->tape, "inputs", TAC_F32, 4, shape, b->x, 0, &inputs));
     TAC_TRY(tac_tape_input(t->tape, "targets", TAC_I32, 1, shape, b->y, 0,
@@ -47,41 +42,38 @@ static tac_status forward(training *t, const tac_batch *b, tac_xent *loss)
     return tac_autocast_end(&region);
 }
 
-static tac_status train(training *t, int ranks, uint64_t steps)
+static tac_status train(training *t, uint64_t ranks, uint64_t steps)
 {
+    uint64_t step = 0;
     const tac_batch *batch;
     tac_xent loss;
 
-    for (uint64_t step = 0, epoch = 0; step < steps; step++) {
-        tac_tape_step now = {.step = step, .sample_stride = (uint64_t)ranks};
-
-        /* Inputs and targets. */
-        if (step == 0) TAC_TRY(tac_loader_start_epoch(t->loader, epoch));
-        TAC_TRY(tac_loader_next(t->loader, &batch));
-        if (!batch) {
-            TAC_TRY(tac_loader_start_epoch(t->loader, ++epoch));
+    for (uint64_t epoch = 0; step < steps; epoch++) {
+        TAC_TRY(tac_loader_start_epoch(t->loader, epoch));
+        for (; step < steps; step++) {
+            /* Inputs and targets. */
             TAC_TRY(tac_loader_next(t->loader, &batch));
+            if (!batch) break;
+            /* Zero the gradients: those of this step take their place. */
+            TAC_TRY(tac_tape_begin(
+                t->tape, &(tac_tape_step){0, step, batch->position[0], ranks}));
+            /* Outputs and loss, in the region of autocast. */
+            TAC_TRY(forward(t, batch, &loss));
+            /* Scale the loss, and backward; ranks average gradients. */
+            TAC_TRY(tac_data_parallel_backward(
+                t->dp, loss.loss, (double)batch->step_count, t->scaler, 1));
+            TAC_TRY(tac_scaler_check(t->scaler, t->optimizer, NULL));
+            TAC_TRY(tac_optimizer_clip(t->optimizer, 1.0, NULL));
+            /* The scaler steps the optimizer. */
+            TAC_TRY(tac_scaler_step(t->scaler, t->optimizer, NULL));
+            /* The scaler's update. */
+            TAC_TRY(tac_scaler_update(t->scaler, NULL));
         }
-        /* Zero the gradients: those of this step take their place. */
-        now.first_sample = batch->position[0];
-        TAC_TRY(tac_tape_begin(t->tape, &now));
-        /* Outputs and loss, under autocast. */
-        TAC_TRY(forward(t, batch, &loss));
-        /* Scale the loss, and backward. */
-        TAC_TRY(tac_data_parallel_backward(
-            t->dp, loss.loss, (double)batch->step_count, t->scaler, 1));
-        TAC_TRY(tac_scaler_check(t->scaler, t->optimizer, NULL));
-        TAC_TRY(tac_optimizer_clip(t->optimizer, 1.0, NULL));
-        /* The scaler steps the optimizer. */
-        TAC_TRY(tac_scaler_step(t->scaler, t->optimizer, NULL));
-        /* The scaler's update. */
-        TAC_TRY(tac_scaler_update(t->scaler, NULL));
-        TAC_TRY(tac_master_after_step(t->master, NULL));
     }
     return TAC_OK;
 }
 
-/* The model; equal and on all ranks; what trains it; its data. */
+/* The model, equal on all ranks; what trains it; its data. */
 static tac_status build(training *t, tac_context *ctx, tac_comm *comm,
                         tac_dataset *set, uint64_t steps)
 {
@@ -89,18 +81,10 @@ static tac_status build(training *t, tac_context *ctx, tac_comm *comm,
     const tac_batch shapes = {.count = BATCH};
     tac_optimizer_config adamw = tac_optimizer_defaults(TAC_OPTIMIZER_ADAMW);
     tac_tape_config tape = TAC_TAPE_CONFIG_INIT;
-    tac_master_config fp16 = TAC_MASTER_CONFIG_INIT;
-    tac_sampler_config sampler = TAC_SAMPLER_CONFIG_INIT;
-    tac_loader_config loader = TAC_LOADER_CONFIG_INIT;
     tac_xent loss;
 
-    tape.seed = sampler.seed = SEED;
+    tape.seed = SEED;
     adamw.weight_decay = 0;
-    fp16.low = TAC_F16;
-    sampler.count = tac_dataset_get_info(set).count;
-    sampler.replicas = (size_t)tac_comm_size(comm);
-    sampler.rank = (size_t)tac_comm_rank(comm);
-    loader.batch = BATCH;
     TAC_TRY(tac_device_open(ctx, "cpu", NULL, &t->device));
     TAC_TRY(tac_params_create(t->device, TAC_F32, &t->params));
     TAC_TRY(tac_model_create(t->params, "cnn", NULL, &t->model));
@@ -111,21 +95,14 @@ static tac_status build(training *t, tac_context *ctx, tac_comm *comm,
         tac_data_parallel_create(comm, t->tape, loss.loss, SEED, NULL, &t->dp));
     TAC_TRY(tac_optimizer_create(t->params, &adamw, &t->optimizer));
     TAC_TRY(tac_optimizer_set_schedule(t->optimizer, &linear));
-    TAC_TRY(tac_master_create(t->params, &fp16, &t->master));
-    TAC_TRY(tac_master_follow(t->master, t->optimizer));
-    TAC_TRY(tac_master_refresh(t->master, NULL));
-    TAC_TRY(tac_sampler_create(ctx, &sampler, &t->sampler));
-    TAC_TRY(tac_loader_create(ctx, set, t->sampler, &loader, &t->loader));
+    TAC_TRY(tac_data_parallel_loader(t->dp, set, BATCH, 1, SEED, &t->loader));
     return tac_scaler_create(t->device, NULL, &t->scaler); /* a scaler */
 }
 
 static void destroy(training *t)
 {
-    tac_loader_destroy(t->loader);
-    tac_sampler_destroy(t->sampler);
     tac_scaler_destroy(t->scaler);
     tac_optimizer_destroy(t->optimizer);
-    tac_master_destroy(t->master);
     tac_data_parallel_destroy(t->dp);
     tac_tape_destroy(t->tape);
     tac_model_destroy(t->model);
@@ -142,7 +119,7 @@ static tac_status body(tac_context *ctx, tac_comm *comm, void *arg)
     uint64_t hash = 0;
     tac_status s = build(&t, ctx, comm, data->train, steps);
 
-    if (s >= 0) s = train(&t, tac_comm_size(comm), steps);
+    if (s >= 0) s = train(&t, (uint64_t)tac_comm_size(comm), steps);
     if (s >= 0) s = tac_data_parallel_hash(t.params, &hash);
     if (s >= 0 && tac_comm_rank(comm) == 0)
         printf("params_hash %016llx\n", (unsigned long long)hash);

@@ -17,6 +17,7 @@
 #define TACIT_DATA_PARALLEL_H
 
 #include "tacit/comm.h"
+#include "tacit/loader.h"
 #include "tacit/reducer.h"
 #include "tacit/scaler.h"
 #include "tacit/tape.h"
@@ -46,6 +47,15 @@ TAC_API void tac_data_parallel_destroy(tac_data_parallel *dp);
 TAC_API tac_status tac_data_parallel_backward(tac_data_parallel *dp,
                                               tac_tensor *loss, double samples,
                                               tac_scaler *scaler, int sync);
+/* Batches of this rank's share of `set`: `batch` samples a rank, in an order
+ * that depends on (seed, epoch), or with shuffle 0 in that of the set. The
+ * loader is the object's, at most TAC_DATA_PARALLEL_LOADERS of them. Errors:
+ * ARG, NOMEM. */
+enum { TAC_DATA_PARALLEL_LOADERS = 8 };
+TAC_API tac_status tac_data_parallel_loader(tac_data_parallel *dp,
+                                            tac_dataset *set, size_t batch,
+                                            int shuffle, uint64_t seed,
+                                            tac_loader **out);
 /* XXH3-64 over the values of all parameters in registration order, without
  * padding: the params_hash that tacit's programs print. */
 TAC_API tac_status tac_data_parallel_hash(tac_params *params, uint64_t *out);
