@@ -46,6 +46,9 @@ tac_status tac__accelerator_agree(tac_accelerator *a, tac_status mine);
 /* Is it prepared, and in this stage? `call` was made. */
 tac_status tac__accelerator_expect(const tac_accelerator *a, tac__stage stage,
                                    const char *call, const char *missing);
+/* In local SGD, has this rank only what fills up the last batch? Then it does
+ * not step. */
+int tac__accelerator_is_empty(const tac_accelerator *a);
 tac_status tac__accelerator_room(tac_accelerator *a, size_t bytes);
 
 #endif

@@ -46,7 +46,8 @@ tac_status tac_accelerator_localsgd_step(tac_accelerator *a)
                         "tac_accelerator_localsgd_step: call "
                         "tac_accelerator_localsgd_begin first");
     if (!a->micro.last) return TAC_OK;
-    return tac__local_step(a->replica, a->micro.samples, 1);
+    return tac__local_step(a->replica, a->micro.samples,
+                           !tac__accelerator_is_empty(a));
 }
 
 /* Rank 0's, so that optimizers that stepped on different gradients do the same

@@ -139,11 +139,27 @@ static tac_status check(tac_accelerator *a)
     return tac_replica_check(a->replica);
 }
 
+int tac__accelerator_is_empty(const tac_accelerator *a)
+{
+    return a->replica->local && a->micro.samples == 0;
+}
+
+/* An attempt that computed nothing. */
+static tac_status drop(tac_accelerator *a)
+{
+    a->replica->attempts++;
+    a->replica->dropped++;
+    a->skipped = 1;
+    a->stage = TAC__STEPPED;
+    return tac__history_end_step(a->replica, NULL);
+}
+
 tac_status tac_accelerator_clip_grad_norm(tac_accelerator *a, double max_norm)
 {
     if (is_between(a)) return TAC_OK;
     TAC_TRY(tac__accelerator_expect(a, TAC__BACKWARD, "clip_grad_norm",
                                     "backward"));
+    if (tac__accelerator_is_empty(a)) return TAC_OK;
     TAC_TRY(check(a));
     return tac_replica_clip(a->replica, max_norm);
 }
@@ -154,6 +170,7 @@ tac_status tac_accelerator_step(tac_accelerator *a)
 
     if (is_between(a)) return TAC_OK;
     TAC_TRY(tac__accelerator_expect(a, TAC__BACKWARD, "step", "backward"));
+    if (tac__accelerator_is_empty(a)) return drop(a);
     TAC_TRY(check(a));
     TAC_TRY(tac_replica_update(a->replica));
     a->skipped = a->replica->scaling.skipped != before;
