@@ -22,7 +22,8 @@ static const char summary[] =
 
 static const char epilogue[] =
     "Examples:\n"
-    "  efficiency --out table                  about three minutes on two cores\n"
+    "  efficiency --out table                  about three minutes on two "
+    "cores\n"
     "  efficiency --quick --out quick          half a minute\n"
     "  efficiency --model mlp:512,512,512,512,512,512,512,512 --out deep\n"
     "  efficiency --launch \"mpirun -np {}\" --ranks 4\n"
