@@ -52,7 +52,7 @@ static void put_head(const eff *e, FILE *f)
             ".wide svg{width:100%%;min-width:900px;height:auto;display:block}"
             "tr.part th{text-align:left;padding-top:.9em}"
             "</style>\n</head>\n<body>\n<h1>",
-            tac__page_style());
+            tac_page_style());
     put(f, "What each technique saves: %s on %s", e->model, e->data);
     fputs("</h1>\n<dl class=\"facts\">\n", f);
     fact(f, "Model", "%s, %.0f parameters", e->model, e->params);

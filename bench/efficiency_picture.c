@@ -296,7 +296,7 @@ void eff_picture(const eff *e, FILE *f, int file)
             WIDTH, h);
     if (file) fprintf(f, " width=\"%d\" height=\"%.0f\"", WIDTH, h);
     fputs("><style>", f);
-    if (file) fputs(tac__page_colours(), f);
+    if (file) fputs(tac_page_colours(), f);
     fputs("svg.bars{font:12.5px system-ui,sans-serif;fill:var(--tac-ink);"
           "background:var(--tac-paper)}"
           "svg.bars text{fill:var(--tac-ink);paint-order:stroke;"

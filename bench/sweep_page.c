@@ -18,7 +18,7 @@ static void begin(sweep_page *p)
                     o->model ? o->model : "?", o->data ? o->data : "?",
                     p->s->world, p->s->world == 1 ? "" : "s");
     fputs("</title>\n<style>\n", p->f);
-    fputs(tac__page_style(), p->f);
+    fputs(tac_page_style(), p->f);
     fputs("</style>\n</head>\n<body>\n", p->f);
 }
 

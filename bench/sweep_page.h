@@ -28,6 +28,7 @@
 #include <stdio.h>
 
 #include "localsgd_sweep.h"
+#include "tacit/page.h"
 #include "tacit/svg.h"
 
 /* ---- means over seeds -----------------------------------------------------
@@ -172,12 +173,8 @@ void tac__picture_free(picture *k);
 /* ---- text -------------------------------------------------------------------
  */
 
-enum { SWEEP_TEXT = 48 };
+enum { SWEEP_TEXT = TAC_PAGE_TEXT };
 
-/* "1.64 MB", as networks count; "3.2 ms"; "89.12 %"; "-" for NaN. */
-const char *tac__sweep_bytes(double v, char buf[SWEEP_TEXT]);
-const char *tac__sweep_seconds(double v, char buf[SWEEP_TEXT]);
-const char *tac__sweep_share(double v, char buf[SWEEP_TEXT]);
 /* Mean and, with more than one seed, sample standard deviation: "89.12 ± 0.10
  * %". */
 const char *tac__sweep_share_mean(const sweep_mean *m, char buf[SWEEP_TEXT]);
@@ -212,9 +209,6 @@ double tac__sweep_standard(const sweep_page *p);
 tac_status tac__page_prepare(sweep_page *p, const sweep *s);
 void tac__page_free(sweep_page *p);
 
-const char *tac__page_style(void);
-/* Its first part: the variables alone. */
-const char *tac__page_colours(void);
 const char *tac__page_script(void);
 void tac__page_head(sweep_page *p);
 void tac__page_finding(sweep_page *p);

@@ -97,14 +97,14 @@ tac_status tac__page_checks(sweep_page *p)
                                TAC_SVG_UNIT_S,
                                offsetof(sweep_row, wall_s),
                                offsetof(sweep_row, wall_predicted_s),
-                               tac__sweep_seconds};
+                               tac_page_seconds};
     static const check bytes = {"predicted against counted bytes",
                                 "bytes counted, a rank",
                                 "predicted",
                                 TAC_SVG_UNIT_TRAFFIC,
                                 offsetof(sweep_row, bytes_counted),
                                 offsetof(sweep_row, bytes_predicted),
-                                tac__sweep_bytes};
+                                tac_page_bytes};
     tac__page_figure(
         p, "predicted", "Predicted against measured",
         "Wall time: compute, measured without exchange, plus as many exchanges "

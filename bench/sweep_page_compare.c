@@ -135,7 +135,7 @@ static void cells_bytes(sweep_page *p, int64_t every)
                                 offsetof(sweep_row, bytes_counted))
                     .mean;
     tac__page_html(p, "<td>");
-    tac__page_text(p, tac__sweep_bytes(bytes, text));
+    tac__page_text(p, tac_page_bytes(bytes, text));
     tac__page_html(p, "</td><td>");
     if (bytes > 0 && isfinite(whole))
         tac__page_print(
@@ -172,7 +172,7 @@ static void others(sweep_page *p)
                              offsetof(sweep_row, bytes_counted));
         tac__page_print(p, "%s%s %s with %s a rank", comma, g->name,
                         tac__sweep_share_mean(&a, t[0]),
-                        tac__sweep_bytes(b.mean, t[1]));
+                        tac_page_bytes(b.mean, t[1]));
         comma = "; ";
     }
     tac__page_html(p, ".</p>\n");

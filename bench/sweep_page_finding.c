@@ -46,8 +46,8 @@ static void against(sweep_page *p, const char *name, size_t of, size_t with,
                         "%.3g times fewer bytes a rank than %s (%s instead of "
                         "%s).",
                         y.mean / x.mean, with_name,
-                        tac__sweep_bytes(x.mean, t[3]),
-                        tac__sweep_bytes(y.mean, t[4]));
+                        tac_page_bytes(x.mean, t[3]),
+                        tac_page_bytes(y.mean, t[4]));
     else
         tac__page_print(p, "no bytes at all.");
     tac__page_html(p, "</li>\n");
@@ -165,12 +165,12 @@ static void cheapest(sweep_page *p)
                       "most half a point below ");
     tac__page_print(
         p, "%s (%s): ", p->per_step < p->s->n_cases ? "per-step" : "the best",
-        tac__sweep_share(tac__sweep_standard(p), t[0]));
+        tac_page_share(tac__sweep_standard(p), t[0]));
     tac__page_html(p, "<strong>");
     tac__page_text(p, p->s->cases[best].label);
     tac__page_html(p, "</strong>");
     tac__page_print(p, ", %s with %s a rank.", tac__sweep_share_mean(&a, t[1]),
-                    tac__sweep_bytes(bytes_of(p, best).mean, t[2]));
+                    tac_page_bytes(bytes_of(p, best).mean, t[2]));
     tac__page_html(p, "</p>\n");
 }
 
@@ -186,8 +186,8 @@ static void front(sweep_page *p)
         if (!p->front[i]) continue;
         const sweep_mean a = tac__sweep_accuracy(p->s, i), b = bytes_of(p, i);
         tac__page_print(p, "%s%s (%s a rank, error %s)", comma,
-                        p->s->cases[i].label, tac__sweep_bytes(b.mean, t[0]),
-                        tac__sweep_share(1 - a.mean, t[1]));
+                        p->s->cases[i].label, tac_page_bytes(b.mean, t[0]),
+                        tac_page_share(1 - a.mean, t[1]));
         comma = "; ";
     }
     tac__page_print(p, "%s.", comma[0] ? "" : "none, as no run was tested");

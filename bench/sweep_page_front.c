@@ -59,8 +59,8 @@ static void add_group(picture *k, const sweep_group *g)
         tac__picture_point(
             k, at.bytes, at.error, m.n > 1 ? at.error - m.sd : NAN,
             m.n > 1 ? at.error + m.sd : NAN, "%.40s: %s a rank, error %s%s",
-            p->s->cases[g->cases[i]].label, tac__sweep_bytes(at.bytes, b),
-            tac__sweep_share(at.error, e),
+            p->s->cases[g->cases[i]].label, tac_page_bytes(at.bytes, b),
+            tac_page_share(at.error, e),
             p->front[g->cases[i]] ? ", on the front" : "");
     }
 }

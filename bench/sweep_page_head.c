@@ -105,7 +105,7 @@ static void computing(sweep_page *p)
     tac__page_print(p,
                     "%s a step and rank, mean, measured without any exchange "
                     "(--sync none)",
-                    tac__sweep_seconds(p->s->compute_s, text));
+                    tac_page_seconds(p->s->compute_s, text));
     end_fact(p);
 }
 

@@ -71,7 +71,7 @@ static void add_point(picture *k, const sweep_curve *c, size_t i, double x,
     tac__picture_point(k, x, c->loss[i], NAN, NAN,
                        "%.40s: loss %.4g after %.0f steps, %s a rank", label,
                        c->loss[i], c->steps[i],
-                       tac__sweep_bytes(c->bytes[i], bytes));
+                       tac_page_bytes(c->bytes[i], bytes));
 }
 
 static void add_case(picture *k, size_t of, over x, int network,

@@ -59,7 +59,7 @@ static void cell(sweep_page *p, size_t of, int k, double best)
     if (of < p->s->n_cases) {
         const double t = tac__sweep_modelled(p->s, of, k).mean;
         tac__page_print(p, "%s: %s", p->s->cases[of].label,
-                        tac__sweep_seconds(t, text));
+                        tac_page_seconds(t, text));
         if (best > 0 && t > best)
             tac__page_print(p, " (%.2f %s)", t / best, "\xc3\x97");
     } else {
@@ -97,7 +97,7 @@ static void explanation(sweep_page *p)
                     "below %s (%s). In parentheses: times the fastest.",
                     p->per_step < p->s->n_cases ? "that of per-step"
                                                 : "the best",
-                    tac__sweep_share(tac__sweep_standard(p), text));
+                    tac_page_share(tac__sweep_standard(p), text));
     tac__page_html(p, "</p>\n");
 }
 

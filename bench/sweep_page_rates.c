@@ -123,7 +123,7 @@ static void trial_row(sweep_page *p, const sweep_trial *t)
     fprintf(p->f, "<td data-v=\"");
     if (isfinite(t->eval_accuracy)) fprintf(p->f, "%.17g", t->eval_accuracy);
     tac__page_html(p, "\">");
-    tac__page_text(p, tac__sweep_share(t->eval_accuracy, text));
+    tac__page_text(p, tac_page_share(t->eval_accuracy, text));
     fprintf(p->f, "</td><td class=\"t\">%s%s</td></tr>\n",
             t->lr == k->lr ? "chosen" : "",
             t->lr != k->lr || !k->lr_at_edge ? ""

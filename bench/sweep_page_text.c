@@ -8,41 +8,10 @@
 /* ---- numbers ---------------------------------------------------------------
  */
 
-const char *tac__sweep_bytes(double v, char buf[SWEEP_TEXT])
-{
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
-    int u = 0;
-    if (!isfinite(v)) return "-";
-    for (; v >= 999.5 && u < 4; u++) v /= 1000;
-    snprintf(buf, SWEEP_TEXT, "%.3g %s", v, units[u]);
-    return buf;
-}
-
-const char *tac__sweep_seconds(double v, char buf[SWEEP_TEXT])
-{
-    if (!isfinite(v)) return "-";
-    if (v >= 999.5)
-        snprintf(buf, SWEEP_TEXT, "%.0f s", v);
-    else if (v >= 1 || v <= 0)
-        snprintf(buf, SWEEP_TEXT, "%.3g s", v);
-    else if (v >= 1e-3)
-        snprintf(buf, SWEEP_TEXT, "%.3g ms", v * 1e3);
-    else
-        snprintf(buf, SWEEP_TEXT, "%.3g \xc2\xb5s", v * 1e6);
-    return buf;
-}
-
-const char *tac__sweep_share(double v, char buf[SWEEP_TEXT])
-{
-    if (!isfinite(v)) return "-";
-    snprintf(buf, SWEEP_TEXT, "%.2f %%", 100 * v);
-    return buf;
-}
-
 const char *tac__sweep_share_mean(const sweep_mean *m, char buf[SWEEP_TEXT])
 {
     if (m->n == 0) return "-";
-    if (m->n == 1) return tac__sweep_share(m->mean, buf);
+    if (m->n == 1) return tac_page_share(m->mean, buf);
     snprintf(buf, SWEEP_TEXT, "%.2f \xc2\xb1 %.2f %%", 100 * m->mean,
              100 * m->sd);
     return buf;
@@ -71,7 +40,7 @@ const char *tac__sweep_link(const tac_sim_network *net, char buf[SWEEP_TEXT])
     char bits[SWEEP_TEXT], latency[SWEEP_TEXT];
     snprintf(buf, SWEEP_TEXT, "%.20s, %.20s",
              bits_text(fmin(net->up_bits, net->down_bits), bits),
-             tac__sweep_seconds(net->latency_s, latency));
+             tac_page_seconds(net->latency_s, latency));
     return buf;
 }
 

@@ -234,8 +234,9 @@ void tac__report_files(tac__run *run)
     if (!tac__report_speaks(run)) return;
     if (c->run_dir)
         fprintf(run->out,
-                "files in %s: config.ini, metrics.jsonl, summary.json%s%s\n",
-                c->run_dir, run->replica->underflow ? ", underflow.svg" : "",
+                "files in %s: config.ini, metrics.jsonl, summary.json%s%s%s\n",
+                c->run_dir, run->has_report ? ", report.html" : "",
+                run->replica->underflow ? ", underflow.svg" : "",
                 run->saving ? ", checkpoints/" : "");
     if (c->json) fprintf(run->out, "summary in %s\n", c->json);
     if (c->trace) fprintf(run->out, "trace in %s\n", c->trace);

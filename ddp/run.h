@@ -81,6 +81,7 @@ typedef struct tac__run {
     int resuming;       /* loaded, and no step made since */
     tac__totals before; /* of the processes before this one */
     double before_s;    /* their time in training */
+    int has_report;     /* report.html was written */
     int verified;       /* all replicas were found to be equal in the end */
     struct tac__attempt_times *attempt_times; /* NULL: not asked for */
     int reached; /* --target-accuracy: training is over */

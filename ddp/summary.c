@@ -29,6 +29,7 @@ static void write_results(tac_json *j, const tac_summary *s)
     tac_json_f64(j, "eval_accuracy", s->eval_accuracy);
     tac_json_f64(j, "test_loss", s->test_loss);
     tac_json_f64(j, "test_accuracy", s->test_accuracy);
+    tac_json_i64(j, "test_samples", s->test_samples);
 }
 
 static void write_own(tac_json *j, const tac_summary *s)

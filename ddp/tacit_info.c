@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report_page.h"
 #include "tacit/options_ini.h"
 #include "tacit/train_config.h"
 
 typedef struct info_options {
-    const char *json, *config;
+    const char *json, *config, *report;
     int quiet;
 } info_options;
 
@@ -19,13 +20,16 @@ static const char summary[] =
     "and data sets that were found, and why others were not.";
 
 static const char epilogue[] =
-    "Exit codes: 0 ok, 1 run-time failure, 2 usage or configuration.\n";
+    "Exit codes: 0 ok, 1 run-time failure, 2 usage, configuration or data.\n";
 
 #define AT(field) offsetof(info_options, field)
 
 static const tac_option table[] = {
     {"json", TAC_OPT_STR, NULL, NULL, "Write the same as one JSON object.",
      AT(json), 0, 0, "FILE", NULL},
+    {"report", TAC_OPT_STR, NULL, NULL,
+     "Make report.html of a run folder once more, and show nothing else.",
+     AT(report), 0, 0, "DIR", NULL},
     {"quiet", TAC_OPT_BOOL, "false", NULL, "Print nothing but failures.",
      AT(quiet), 0, 0, NULL, NULL},
     {"config", TAC_OPT_STR, NULL, NULL, "Read options from this file.",
@@ -171,6 +175,13 @@ static void drop_line(void *arg, tac_log_level level, const char *line)
     (void)line;
 }
 
+static tac_status make_report(tac_context *ctx, const info_options *o)
+{
+    TAC_TRY(tac__report_page_write(ctx, o->report));
+    if (!o->quiet) printf("%s/report.html\n", o->report);
+    return TAC_OK;
+}
+
 static tac_status run(const info_options *o)
 {
     tac_context_config cc = TAC_CONTEXT_CONFIG_INIT;
@@ -226,9 +237,10 @@ int main(int argc, char **argv)
     if (tac_context_create(NULL, &ctx) < 0) return 1;
     s = tac_options_create(ctx, &config, &o);
     if (s >= 0) s = read_options(ctx, o, argc, argv, &action);
-    if (s >= 0 && !act(o, action)) s = run(&opt);
+    if (s >= 0 && !act(o, action))
+        s = opt.report ? make_report(ctx, &opt) : run(&opt);
     tac_options_destroy(o);
     tac_context_destroy(ctx);
     if (s >= 0) return 0;
-    return s == TAC_ERR_CONFIG || s == TAC_ERR_ARG ? 2 : 1;
+    return s == TAC_ERR_CONFIG || s == TAC_ERR_ARG || s == TAC_ERR_DATA ? 2 : 1;
 }

@@ -8,6 +8,7 @@
 #include "attempt_times.h"
 #include "compare.h"
 #include "local.h"
+#include "report_page.h"
 #include "save.h"
 #include "tacit/clock.h"
 
@@ -155,6 +156,7 @@ static tac_status test(tac__run *run)
     TAC_TRY(tac__run_evaluate(run, &run->test, &m));
     run->summary.test_loss = m.loss_sum / m.count;
     run->summary.test_accuracy = m.correct / m.count;
+    run->summary.test_samples = (int64_t)m.count;
     return TAC_OK;
 }
 
@@ -216,6 +218,16 @@ static tac_status run_all(tac__run *run)
     return tac__run_summarize(run);
 }
 
+/* The page is made of files that are there already: a run whose page can't be
+ * written has not failed. */
+static void write_report(tac__run *run)
+{
+    if (run->rank->rank != 0 || !run->config->run_dir) return;
+    run->rank->capture->armed = 0;
+    if (tac__report_page_write(run->rank->ctx, run->config->run_dir) >= 0)
+        run->has_report = 1;
+}
+
 /* What is written in the end, by rank 0 from what all have told it. */
 static tac_status write_files(tac__run *run)
 {
@@ -223,6 +235,7 @@ static tac_status write_files(tac__run *run)
     TAC_TRY(tac__run_agree(run, tac__run_write_trace(run)));
     TAC_TRY(tac__run_agree(run, tac__attempt_times_write(run)));
     TAC_TRY(tac__run_agree(run, tac__run_dir_finish(run)));
+    write_report(run);
     tac__report_files(run);
     return TAC_OK;
 }

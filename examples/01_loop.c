@@ -115,7 +115,7 @@ static tac_status body(tac_context *ctx, tac_comm *comm, void *arg)
     const tac_data *data = arg;
     const char *text = getenv("STEPS");
     const uint64_t steps = text ? strtoull(text, NULL, 10) : 100;
-    training t = {NULL};
+    training t = {.device = NULL};
     uint64_t hash = 0;
     tac_status s = build(&t, ctx, comm, data->train, steps);
 

@@ -48,6 +48,7 @@ typedef struct tac_summary {
     double epochs;
     int64_t samples, tokens, global_batch, parameters;
     double train_loss, eval_loss, eval_accuracy, test_loss, test_accuracy;
+    int64_t test_samples; /* that these two are of */
     double samples_per_s, tokens_per_s, wall_s, train_s, compute_s, forward_s,
         backward_s, update_s, comm_s, wait_s, comm_exposed_s, cpu_s;
     uint64_t bytes_logical, bytes_wire, bytes_between_hosts;
