@@ -2,6 +2,7 @@
 #include "progress.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,9 @@
 #include <unistd.h>
 
 #include "tacit/clock.h"
+#include "tacit/export.h"
 
-enum { BAR_WIDTH = 20 };
+enum { BAR_WIDTH = 20, NARROW = 70 }; /* narrower: no bar */
 static const double bar_seconds = 0.2, line_seconds = 10.0;
 
 /* A terminal that knows how to erase a line. */
@@ -29,14 +31,14 @@ static size_t screen_width(void)
     return w.ws_col;
 }
 
-void tac__progress_begin(tac__progress *p, int enabled, int64_t steps,
-                         int64_t epoch_steps)
+void tac__progress_begin(tac__progress *p, int enabled, int64_t first_step,
+                         int64_t steps)
 {
     memset(p, 0, sizeof *p);
     p->enabled = enabled;
     p->tty = is_screen();
     p->steps = steps > 0 ? steps : 1;
-    p->epoch_steps = epoch_steps;
+    p->first_step = first_step;
     p->begin_s = p->shown_s = tac_clock_s();
 }
 
@@ -63,41 +65,70 @@ static void draw_bar(char *bar, double share)
     memcpy(bar + BAR_WIDTH, "] ", 3);
 }
 
-static size_t format_figures(const tac__progress *p,
-                             const tac__progress_sample *s, double now,
-                             char *text, size_t bytes)
+/* A line of figures that ends where the screen does: a figure that does not
+ * fit as a whole is left out, and so are those behind it, which matter less. */
+typedef struct figures {
+    char text[300];
+    size_t n, room;
+    int full;
+} figures;
+
+static void add(figures *f, const char *format, ...) TAC_PRINTF(2, 3);
+static void add(figures *f, const char *format, ...)
 {
-    const double share = (double)s->step / (double)p->steps;
-    const double left =
-        s->step > 0 ? (now - p->begin_s) * (1 / share - 1) : 0.0;
-    char eta[48], bar[BAR_WIDTH + 4] = "", scaling[64] = "", syncs[32] = "";
+    char one[80];
+    va_list args;
 
-    format_eta(eta, sizeof eta, left);
-    if (p->tty) draw_bar(bar, share);
-    if (s->scaled)
-        snprintf(scaling, sizeof scaling, "  scale %.10g  skipped %" PRIu64,
-                 s->loss_scale, s->skipped);
-    if (s->local) snprintf(syncs, sizeof syncs, "  syncs %" PRIu64, s->syncs);
-    const int n =
-        snprintf(text, bytes,
-                 "%sstep %" PRId64 "/%" PRId64
-                 "  eta %s  loss %.4f  acc %.1f %%  %.0f img/s  "
-                 "comm %.0f %%  lr %.2e%s%s",
-                 bar, s->step, p->steps, eta, s->loss, 100 * s->accuracy,
-                 s->samples_per_s, 100 * s->comm_share, s->lr, syncs, scaling);
+    va_start(args, format);
+    const int n = vsnprintf(one, sizeof one, format, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= sizeof one || f->n + (size_t)n > f->room)
+        f->full = 1;
+    if (f->full) return;
+    memcpy(f->text + f->n, one, (size_t)n);
+    f->n += (size_t)n;
+}
 
-    return n < 0 ? 0 : (size_t)n < bytes ? (size_t)n : bytes - 1;
+static double seconds_left(const tac__progress *p, int64_t step, double now)
+{
+    const double done = (double)(step - p->first_step);
+
+    return done > 0 ? (now - p->begin_s) * (double)(p->steps - step) / done
+                    : 0.0;
+}
+
+static void format_figures(const tac__progress *p,
+                           const tac__progress_sample *s, double now,
+                           figures *f)
+{
+    char eta[48], bar[BAR_WIDTH + 4];
+
+    format_eta(eta, sizeof eta, seconds_left(p, s->step, now));
+    draw_bar(bar, (double)s->step / (double)p->steps);
+    if (p->tty && f->room >= NARROW) add(f, "%s", bar);
+    add(f, "step %" PRId64 "/%" PRId64, s->step, p->steps);
+    add(f, "  eta %s", eta);
+    add(f, "  loss %.4f", s->loss);
+    add(f, "  acc %.1f %%", 100 * s->accuracy);
+    if (s->scaled && s->skipped) add(f, "  skipped %" PRIu64, s->skipped);
+    add(f, "  %.0f img/s", s->samples_per_s);
+    add(f, "  comm %.0f %%", 100 * s->comm_share);
+    add(f, "  lr %.2e", s->lr);
+    if (s->local) add(f, "  syncs %" PRIu64, s->syncs);
+    if (s->scaled) add(f, "  scale %.10g", s->loss_scale);
 }
 
 static void print_line(tac__progress *p, const tac__progress_sample *s,
                        double now)
 {
-    char figures[260], line[300];
-    size_t width = format_figures(p, s, now, figures, sizeof figures);
+    figures f = {.n = 0};
+    char line[320];
 
-    if (p->tty && width >= screen_width()) width = screen_width() - 1;
+    f.room = p->tty ? screen_width() - 1 : sizeof f.text - 1;
+    if (f.room > sizeof f.text - 1) f.room = sizeof f.text - 1;
+    format_figures(p, s, now, &f);
     const int n = snprintf(line, sizeof line, "%s%.*s%s", p->tty ? "\r" : "",
-                           (int)width, figures, p->tty ? "\033[K" : "\n");
+                           (int)f.n, f.text, p->tty ? "\033[K" : "\n");
     if (n > 0 && write(STDERR_FILENO, line, (size_t)n) >= 0) p->drawn = p->tty;
 }
 

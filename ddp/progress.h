@@ -4,13 +4,14 @@
 
 #include <stdint.h>
 
-/* A bar that redraws itself on a terminal; elsewhere a plain line every ten
- * seconds. Goes to stderr; the run's results go to stdout. */
+/* A line that redraws itself on a terminal, with a bar where it is wide enough;
+ * elsewhere a plain line every ten seconds. Goes to stderr; the run's results
+ * go to stdout. */
 typedef struct tac__progress {
     int enabled, tty, drawn;
     double begin_s, shown_s;
-    int64_t steps;       /* of the whole run */
-    int64_t epoch_steps; /* of one epoch; 0: unknown */
+    int64_t first_step; /* that were done before: a run that goes on */
+    int64_t steps;      /* of the whole run */
 } tac__progress;
 
 typedef struct tac__progress_sample {
@@ -24,8 +25,8 @@ typedef struct tac__progress_sample {
     uint64_t syncs;
 } tac__progress_sample;
 
-void tac__progress_begin(tac__progress *p, int enabled, int64_t steps,
-                         int64_t epoch_steps);
+void tac__progress_begin(tac__progress *p, int enabled, int64_t first_step,
+                         int64_t steps);
 void tac__progress_show(tac__progress *p, const tac__progress_sample *s);
 /* Clears the bar, so that a result line can follow. */
 void tac__progress_clear(tac__progress *p);

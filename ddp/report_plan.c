@@ -225,7 +225,7 @@ void tac__report_plan(tac__run *run)
 {
     tac__progress_begin(&run->progress,
                         tac__report_speaks(run) && !run->config->dry_run,
-                        (int64_t)run->total_steps, (int64_t)run->epoch_steps);
+                        (int64_t)run->step, (int64_t)run->total_steps);
     if (!tac__report_speaks(run)) return;
     tac__memory_print(run);
     print_settings(run);

@@ -50,7 +50,7 @@ typedef struct tac_accelerator_config {
                                      alone, its strings for life */
 } tac_accelerator_config;
 
-/* Local but for nothing: no communication. Errors: ARG, CONFIG, NOMEM. */
+/* Local: no communication. Errors: ARG, CONFIG, NOMEM. */
 TAC_API tac_status tac_accelerator_create(tac_context *ctx, tac_comm *comm,
                                           const tac_accelerator_config *config,
                                           tac_accelerator **out);

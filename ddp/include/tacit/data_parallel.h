@@ -6,8 +6,8 @@
  *     tac_data_parallel_create(comm, tape, loss, seed, NULL, &dp);
  *     for each batch:
  *         tac_tape_begin(tape, NULL); forward, loss
- *         tac_data_parallel_backward(dp, loss, samples of all ranks, scaler,
- * 1); the optimizer's step
+ *         tac_data_parallel_backward(dp, loss, samples, scaler, 1);
+ *         the optimizer's step
  *
  * Backward averages gradients over the ranks while it computes them. Equal
  * parameters at the start and equal steps keep the ranks equal.
