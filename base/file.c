@@ -63,8 +63,18 @@ static tac_status write_and_rename(const char *temp, const char *path,
     return s;
 }
 
+/* "-": behind what was printed before. */
+static tac_status write_stdout(const char *text, size_t bytes)
+{
+    if (fflush(stdout) != 0) return TAC_ERR_IO;
+    const int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0) return TAC_ERR_IO;
+    return write_open_file(fd, text, bytes);
+}
+
 tac_status tac__file_replace(const char *path, const char *text, size_t bytes)
 {
+    if (!strcmp(path, "-")) return write_stdout(text, bytes);
     if (is_special(path)) return write_special(path, text, bytes);
     const size_t room = strlen(path) + 64;
     char *temp = malloc(room);

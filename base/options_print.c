@@ -176,3 +176,12 @@ void tac_options_to_json(const tac_options *o, tac_json *j, const char *key)
         tac_json_str(j, o->config.table[i].key, o->values[i]);
     tac_json_end_object(j);
 }
+
+int tac_options_end(const char *program, int code)
+{
+    const int failed = fflush(stdout) != 0 || ferror(stdout);
+
+    if (!failed || code != 0) return code;
+    fprintf(stderr, "%s: what was printed could not be written: %m\n", program);
+    return 1;
+}

@@ -189,5 +189,5 @@ int main(int argc, char **argv)
     tac__comm_plan_free(&plan);
     tac_options_destroy(o);
     tac_context_destroy(ctx);
-    return code;
+    return tac_options_end("comm_bench", code);
 }

@@ -102,7 +102,8 @@ static tac_status check_paths(tac__comm_bench *b)
 {
     char path[1024];
     if (b->group.rank == 0) {
-        TAC_TRY(check_path(b, "json", b->opt->json));
+        if (b->opt->json && strcmp(b->opt->json, "-") != 0)
+            TAC_TRY(check_path(b, "json", b->opt->json));
         TAC_TRY(check_path(b, "svg", b->opt->svg));
         TAC_TRY(check_path(b, "tune", b->opt->tune));
     }

@@ -193,5 +193,5 @@ int main(int argc, char **argv)
     tac_options_destroy(o);
     tac_context_destroy(ctx);
     free(epilogue);
-    return code;
+    return tac_options_end("localsgd_experiments", code);
 }

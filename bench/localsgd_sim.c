@@ -96,5 +96,5 @@ int main(int argc, char **argv)
     if (s >= 0 && !act(o, action)) s = run(ctx, &opt);
     tac_options_destroy(o);
     tac_context_destroy(ctx);
-    return exit_code(s);
+    return tac_options_end("localsgd_sim", exit_code(s));
 }

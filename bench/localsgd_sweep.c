@@ -145,5 +145,5 @@ int main(int argc, char **argv)
     tac_options_destroy(o);
     tac_context_destroy(ctx);
     free(command);
-    return runs_exit_code(s);
+    return tac_options_end("localsgd_sweep", runs_exit_code(s));
 }

@@ -135,5 +135,5 @@ int main(int argc, char **argv)
         code = run(ctx, options, &config, argc, argv);
     tac_options_destroy(options);
     tac_context_destroy(ctx);
-    return code;
+    return tac_options_end("ddp_train", code);
 }

@@ -135,9 +135,10 @@ static tac_status open_metrics(tac__run *run)
 /* A file that can't be written is better found out before training. */
 static tac_status try_file(tac__run *run, const char *option, const char *path)
 {
-    FILE *f = path ? fopen(path, "a") : NULL;
+    const int printed = path && !strcmp(path, "-");
+    FILE *f = path && !printed ? fopen(path, "a") : NULL;
 
-    if (path && !f)
+    if (path && !f && !printed)
         return tac_fail(run->rank->ctx, TAC_ERR_IO,
                         "cannot write %s: %m; check --%s", path, option);
     if (f) fclose(f);

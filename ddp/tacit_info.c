@@ -241,6 +241,6 @@ int main(int argc, char **argv)
         s = opt.report ? make_report(ctx, &opt) : run(&opt);
     tac_options_destroy(o);
     tac_context_destroy(ctx);
-    if (s >= 0) return 0;
+    if (s >= 0) return tac_options_end("tacit_info", 0);
     return s == TAC_ERR_CONFIG || s == TAC_ERR_ARG || s == TAC_ERR_DATA ? 2 : 1;
 }

@@ -56,12 +56,15 @@ tac_status tac__train(tac_context *ctx, tac_comm *comm, void *program)
 {
     tac__train_program *p = program;
     const tac_trainer_callback callback = {.arg = p, .on_train_begin = begin};
+    /* Standard output has the JSON alone, if it is wanted there. */
+    const char *json = p->config->json;
+    FILE *out = json && !strcmp(json, "-") ? stderr : stdout;
     const tac_trainer_config config = {.struct_size = sizeof config,
                                        .config = p->config,
                                        .callbacks = &callback,
                                        .n_callbacks = 1,
                                        .stop = p->stop,
-                                       .out = stdout};
+                                       .out = out};
     tac_trainer *t = NULL;
     tac_status s;
 

@@ -52,6 +52,19 @@ grep -q -e -nan "$out/log" && { echo "FAILED: -nan"; failed=1; }
 want 0 "train loss 2." "$train" --data synth:400 --model mlp:8 --steps 8 --eval-every 2 --log-every 1000
 grep -q nan "$out/log" && { echo "FAILED: nan"; failed=1; }
 want 2 "out of range" "$train" $tiny --ranks 4096
+# "-" is standard output, which then has nothing else.
+"$train" $tiny --no-quiet --json - >"$out/log" 2>/dev/null
+[ "$(wc -l <"$out/log")" -eq 1 ] && grep -q '^{.*"params_hash"' "$out/log" && [ ! -e - ] ||
+    { echo "FAILED: --json - printed something else"; failed=1; }
+# What is printed has arrived, or the program says that it has not.
+for program in "$train $tiny --steps 3 --no-quiet" "$BUILD/tacit_info" \
+    "$BUILD/bench/localsgd_sim --table streaming-diloco" \
+    "$BUILD/bench/comm_bench --help" "$BUILD/bench/efficiency --help"; do
+    rc=0
+    $program >/dev/full 2>"$out/log" || rc=$?
+    [ $rc -eq 1 ] && grep -q "could not be written" "$out/log" ||
+        { echo "FAILED: $program >/dev/full: exit code $rc"; failed=1; }
+done
 want 2 "12 (fewer" "$train" --model mlp:8 --data synth:11
 
 if command -v mpirun >/dev/null && nm "$train" | grep -q tac_comm_create_mpi; then

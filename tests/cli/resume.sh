@@ -73,7 +73,7 @@ interrupt() {
 # ---- threads ----------------------------------------------------------------
 
 run="$train --ranks 2 $common --epochs 2 --save-every 20"
-want 0 "summary.json, checkpoints/" $run --run-dir "$out/whole"
+want 0 "summary.json, report.html, checkpoints/" $run --run-dir "$out/whole"
 want 0 "nothing is left to train: --epochs ends at step" $run --run-dir "$out/whole" --resume auto
 want 0 "resumed" $run --run-dir "$out/part" --resume "$out/whole/checkpoints/step-00000020"
 grep -q "step-00000020: step 20, epoch 0.17" "$out/log" || fail "the banner does not say where it goes on"

@@ -38,8 +38,8 @@ TAC_API const char *tac_json_text(const tac_json *j, size_t *bytes);
 /* Empties it for the next line. */
 TAC_API void tac_json_reset(tac_json *j);
 /* Writes text and a newline to `path` through a temporary file and rename
- * (straight into pipes and devices). Does not report: errno says why. Errors:
- * IO, NOMEM. */
+ * (straight into pipes and devices; "-": to standard output). Does not report:
+ * errno says why. Errors: IO, NOMEM. */
 TAC_API tac_status tac_json_write_file(const tac_json *j, const char *path);
 
 TAC_END_DECLS

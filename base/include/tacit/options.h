@@ -126,6 +126,10 @@ TAC_API const char *tac_options_value(const tac_options *o, const char *key);
  * too large. */
 TAC_API int tac_options_parse_size(const char *text, uint64_t *out);
 
+/* For the end of main: has everything that was printed arrived? If not (a full
+ * disk) and `code` is 0, says so on stderr and returns 1, else `code`. */
+TAC_API int tac_options_end(const char *program, int code);
+
 TAC_END_DECLS
 
 #endif
