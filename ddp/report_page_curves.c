@@ -86,28 +86,23 @@ static tac_status collect(const tac__report_page *p, const curve *c,
 /* Where the running total of skipped steps rose: the scale that followed. */
 static tac_status collect_skips(const tac__report_page *p, points *out)
 {
-    const curve scale = {NULL, "train", "loss_scale", 0, 0};
-    const curve total = {NULL, "train", "skipped_steps", 0, 0};
-    points skipped;
+    const curve none = {NULL, NULL, NULL, 0, 0};
     double before = 0;
-    size_t n = 0;
 
-    TAC_TRY(collect(p, &scale, out));
-    const tac_status s = collect(p, &total, &skipped);
-    if (s < 0) {
-        free(out->x);
-        out->x = NULL;
-        return s;
-    }
-    for (size_t i = 0; i < skipped.n && i < out->n; i++) {
-        if (skipped.y[i] > before) {
-            out->x[n] = out->x[i];
-            out->y[n++] = out->y[i];
+    TAC_TRY(collect(p, &none, out));
+    for (size_t i = 0; i < p->n; i++) {
+        const json_t *line = p->lines[i];
+        const double total = tac__report_value(line, "skipped_steps");
+        const double x = tac__report_value(line, "attempts");
+        const double y = tac__report_value(line, "loss_scale");
+
+        if (!isfinite(total)) continue;
+        if (total > before && isfinite(x) && isfinite(y)) {
+            out->x[out->n] = x;
+            out->y[out->n++] = y;
         }
-        before = skipped.y[i];
+        before = total;
     }
-    out->n = n;
-    free(skipped.x);
     return TAC_OK;
 }
 
@@ -203,8 +198,11 @@ tac_status tac__report_page_curves(const tac__report_page *p)
         "<p>Losses and accuracies of training are means over the interval "
         "between two lines of metrics.jsonl, while parameters changed; those "
         "of validation are of the parameters at that step. Steps are attempts:"
-        " skipped ones count.</p>\n<div class=\"panels\">\n",
+        " skipped ones count.",
         p->f);
+    if (p->all > p->n + p->damaged)
+        tac_page_print(p->f, " %zu of %zu lines are drawn.", p->n, p->all);
+    fputs("</p>\n<div class=\"panels\">\n", p->f);
     for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++)
         TAC_TRY(put_picture(p, &pictures[i]));
     fputs("</div>\n", p->f);

@@ -25,36 +25,38 @@ static void put_accuracy(const tac__report_page *p)
     char text[TAC_PAGE_TEXT];
 
     fact(p, "Test");
-    if (isnan(a)) {
+    if (!(a >= 0 && a <= 1)) {
         tac_page_print(p->f, "not evaluated");
-    } else if (n > 0) {
-        tac_page_print(p->f,
-                       "accuracy %.2f \xc2\xb1 %.2f %% (standard error, of %s "
-                       "samples), loss %.4f",
-                       100 * a, 100 * sqrt(a * (1 - a) / n),
-                       tac_page_count(n, text), number(p, "test_loss"));
     } else {
-        tac_page_print(p->f, "accuracy %.2f %%, loss %.4f", 100 * a,
-                       number(p, "test_loss"));
+        tac__report_put(p, "accuracy %s", 2, 100 * a);
+        if (n > 0)
+            tac_page_print(p->f,
+                           " \xc2\xb1 %.2f %% (standard error, of %s "
+                           "samples)",
+                           100 * sqrt(a * (1 - a) / n),
+                           tac_page_count(n, text));
+        else
+            tac_page_print(p->f, " %%");
+        tac__report_put(p, ", loss %s", 4, number(p, "test_loss"));
     }
     fact_end(p);
     if (isnan(number(p, "eval_accuracy"))) return;
     fact(p, "Validation");
-    tac_page_print(p->f, "accuracy %.2f %%, loss %.4f",
-                   100 * number(p, "eval_accuracy"), number(p, "eval_loss"));
+    tac__report_put(p, "accuracy %s %", 2, 100 * number(p, "eval_accuracy"));
+    tac__report_put(p, ", loss %s", 4, number(p, "eval_loss"));
     fact_end(p);
 }
 
 static void put_ranks(const tac__report_page *p)
 {
-    const double world = number(p, "world"), hosts = number(p, "hosts"),
-                 threads = number(p, "threads");
+    const double hosts = number(p, "hosts"), threads = number(p, "threads");
 
     fact(p, "Ranks");
-    tac_page_print(p->f, "%.0f on %.0f host%s over %s, %.0f thread%s each",
-                   world, hosts, hosts == 1 ? "" : "s",
-                   tac__report_string(p, "transport"), threads,
-                   threads == 1 ? "" : "s");
+    tac__report_put(p, "%s", 0, number(p, "world"));
+    tac__report_put(p, hosts == 1 ? " on %s host" : " on %s hosts", 0, hosts);
+    tac_page_print(p->f, " over %s", tac__report_string(p, "transport"));
+    tac__report_put(p, threads == 1 ? ", %s thread each" : ", %s threads each",
+                    0, threads);
     fact_end(p);
 }
 
@@ -62,7 +64,7 @@ static void put_averaging(const tac__report_page *p)
 {
     const char *sync = tac__report_string(p, "sync");
     const char *codec = tac__report_string(p, "compress");
-    char text[TAC_PAGE_TEXT];
+    char text[TAC_PAGE_TEXT], every[TAC_PAGE_TEXT];
 
     fact(p, "Averaging");
     if (!strcmp(sync, "grad"))
@@ -70,8 +72,8 @@ static void put_averaging(const tac__report_page *p)
     else if (!strcmp(sync, "none"))
         tac_page_print(p->f, "none");
     else
-        tac_page_print(p->f, "%s: parameters every %.0f steps, %s times", sync,
-                       number(p, "sync_every"),
+        tac_page_print(p->f, "%s: parameters every %s steps, %s times", sync,
+                       tac_page_count(number(p, "sync_every"), every),
                        tac_page_count(number(p, "syncs"), text));
     if (*codec && strcmp(codec, "none") != 0)
         tac_page_print(p->f, ", as %s", codec);
@@ -80,17 +82,16 @@ static void put_averaging(const tac__report_page *p)
 
 static void put_amount(const tac__report_page *p)
 {
-    char a[TAC_PAGE_TEXT], b[TAC_PAGE_TEXT], c[TAC_PAGE_TEXT];
+    char a[TAC_PAGE_TEXT], b[TAC_PAGE_TEXT];
 
     fact(p, "Training");
-    tac_page_print(
-        p->f,
-        "%s steps of %s samples, %.2f epochs, in %s (%s with "
-        "evaluations and set-up)",
-        tac_page_count(number(p, "steps"), a),
-        tac_page_count(number(p, "global_batch"), b), number(p, "epochs"),
-        tac_page_seconds(number(p, "train_s"), c),
-        tac_page_seconds(number(p, "wall_s"), (char[TAC_PAGE_TEXT]){""}));
+    tac_page_print(p->f, "%s steps of %s samples",
+                   tac_page_count(number(p, "steps"), a),
+                   tac_page_count(number(p, "global_batch"), b));
+    tac__report_put(p, ", %s epochs", 2, number(p, "epochs"));
+    tac_page_print(p->f, ", in %s (%s with evaluations and set-up)",
+                   tac_page_seconds(number(p, "train_s"), a),
+                   tac_page_seconds(number(p, "wall_s"), b));
     fact_end(p);
     fact(p, "Throughput");
     tac_page_print(p->f, "%s samples/s",
@@ -111,9 +112,10 @@ static void put_warnings(const tac__report_page *p)
 
     if (!p->summary)
         warn(p,
-             "There is no summary.json: the run is under way, or was killed. "
-             "ddp_train with the same options and --resume auto goes on from "
-             "its last checkpoint.");
+             "There is no summary.json: the run is under way, failed or was "
+             "killed. ddp_train with the same options and --resume auto goes "
+             "on from its last checkpoint; one that diverged needs another "
+             "--lr or --clip-norm.");
     if (tac__report_is_true(p, "interrupted"))
         warn(p, "The run was interrupted. ddp_train with the same options and "
                 "--resume auto goes on from its last checkpoint, if it saves "

@@ -12,12 +12,12 @@
 
 enum {
     SMALL_FILE = 4 << 20,   /* longest summary.json and config.ini */
-    LONGEST_LINE = 1 << 16, /* of metrics.jsonl */
-    MOST_LINES = 3000       /* that a picture shows more of than it can */
+    LONGEST_LINE = 1 << 13, /* of metrics.jsonl */
+    MOST_LINES = 2000,      /* of a kind: a picture shows no more */
+    MOST_KEYS = 64          /* of a line of ours */
 };
 
-/* Opens a regular file of the folder; NULL, with errno, if there is none. */
-static FILE *open_file(const tac__report_page *p, const char *name)
+FILE *tac__report_open(const tac__report_page *p, const char *name)
 {
     char path[4096];
     struct stat st;
@@ -50,7 +50,7 @@ static tac_status missing(const tac__report_page *p, const char *name)
 static tac_status read_text(const tac__report_page *p, const char *name,
                             char **out)
 {
-    FILE *f = open_file(p, name);
+    FILE *f = tac__report_open(p, name);
     char *text;
     size_t n;
 
@@ -102,13 +102,29 @@ static int next_line(FILE *f, char *line)
     return -1;
 }
 
-static size_t count_lines(FILE *f, char *line)
+static int is_train(const char *line)
 {
-    size_t n = 0;
+    return strncmp(line, "{\"kind\":\"train\"", 15) == 0;
+}
 
-    while (next_line(f, line) != 0) n++;
+/* Lines of training and others are thinned apart: every stride-th, and the
+ * last. */
+typedef struct thinning {
+    size_t lines, seen, stride;
+} thinning;
+
+static void count_lines(FILE *f, char *line, thinning t[2])
+{
+    for (int how = next_line(f, line); how != 0; how = next_line(f, line))
+        t[how > 0 && is_train(line)].lines++;
     rewind(f);
-    return n;
+    for (int i = 0; i < 2; i++) t[i].stride = t[i].lines / MOST_LINES + 1;
+}
+
+static int is_kept(thinning *t)
+{
+    t->seen++;
+    return t->seen % t->stride == 0 || t->seen == t->lines;
 }
 
 static tac_status keep_line(tac__report_page *p, json_t *line)
@@ -127,24 +143,16 @@ static tac_status keep_line(tac__report_page *p, json_t *line)
     return TAC_OK;
 }
 
-static int is_train(const char *line)
-{
-    return strncmp(line, "{\"kind\":\"train\"", 15) == 0;
-}
-
-/* Of training lines every stride-th and those near the end, all others. */
 static tac_status read_lines(tac__report_page *p, FILE *f, char *line)
 {
-    const size_t all = count_lines(f, line), stride = all / MOST_LINES + 1;
-    size_t i = 0;
+    thinning t[2] = {{0, 0, 1}, {0, 0, 1}};
 
+    count_lines(f, line, t);
+    p->all = t[0].lines + t[1].lines;
     for (int how = next_line(f, line); how != 0; how = next_line(f, line)) {
-        i++;
-        if (how > 0 && is_train(line) && i % stride != 0 && i + stride < all)
-            continue;
-        if (p->n >= 4 * MOST_LINES) continue;
+        if (!is_kept(&t[how > 0 && is_train(line)])) continue;
         json_t *object = how > 0 ? json_loads(line, 0, NULL) : NULL;
-        if (json_is_object(object)) {
+        if (json_is_object(object) && json_object_size(object) <= MOST_KEYS) {
             TAC_TRY(keep_line(p, object));
         } else {
             json_decref(object);
@@ -156,7 +164,7 @@ static tac_status read_lines(tac__report_page *p, FILE *f, char *line)
 
 static tac_status read_metrics(tac__report_page *p)
 {
-    FILE *f = open_file(p, "metrics.jsonl");
+    FILE *f = tac__report_open(p, "metrics.jsonl");
     char *line = malloc(LONGEST_LINE);
     tac_status s = TAC_OK;
 
@@ -208,4 +216,14 @@ const char *tac__report_string(const tac__report_page *p, const char *key)
 int tac__report_is_true(const tac__report_page *p, const char *key)
 {
     return json_is_true(json_object_get(p->summary, key));
+}
+
+void tac__report_put(const tac__report_page *p, const char *format, int digits,
+                     double v)
+{
+    char text[400] = "-";
+    const char *at = strstr(format, "%s");
+
+    if (isfinite(v)) snprintf(text, sizeof text, "%.*f", digits, v);
+    tac_page_print(p->f, "%.*s%s%s", (int)(at - format), format, text, at + 2);
 }

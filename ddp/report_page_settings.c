@@ -10,14 +10,13 @@ static int is_step(const struct dirent *d)
     return strncmp(d->d_name, "step-", 5) == 0;
 }
 
-/* The name that <folder>/checkpoints/<file> holds, "" if there is none. */
+/* The name that checkpoints/<file> holds, "" if there is none. */
 static void read_name(const tac__report_page *p, const char *file, char out[64])
 {
-    char path[4096];
-    const int n =
-        snprintf(path, sizeof path, "%s/checkpoints/%s", p->dir, file);
-    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
+    char name[64];
 
+    snprintf(name, sizeof name, "checkpoints/%s", file);
+    FILE *f = tac__report_open(p, name);
     out[0] = '\0';
     if (!f) return;
     if (!fgets(out, 64, f)) out[0] = '\0';
@@ -70,6 +69,17 @@ static void put_setting(const tac__report_page *p, char *line)
     fputs("</tr>\n", p->f);
 }
 
+static void put_lines(const tac__report_page *p)
+{
+    for (const char *line = p->config; *line;) {
+        const size_t n = strcspn(line, "\n");
+
+        tac_page_print(p->f, "%.*s", (int)n, line);
+        putc('\n', p->f);
+        line += n + (line[n] == '\n');
+    }
+}
+
 static void put_settings(const tac__report_page *p)
 {
     char *copy = strdup(p->config), *rest = NULL;
@@ -84,7 +94,7 @@ static void put_settings(const tac__report_page *p)
     fputs("</tbody></table></div>\n<details><summary>All settings "
           "(config.ini)</summary><pre>",
           p->f);
-    tac_page_print(p->f, "%s", p->config);
+    put_lines(p);
     fputs("</pre></details>\n", p->f);
     free(copy);
 }

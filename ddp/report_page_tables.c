@@ -79,7 +79,7 @@ static void put_time(const tac__report_page *p)
             "Rank 0's wall time. Communication was under way for %s in all, of "
             "which computing hid %.0f %%; %s of it was waiting for other "
             "ranks.",
-            tac_page_seconds(comm, a), 100 * (1 - parts[3].s / comm),
+            tac_page_seconds(comm, a), 100 * fmax(0, 1 - parts[3].s / comm),
             tac_page_seconds(tac__report_number(p, "wait_s"), b));
     else
         tac_page_print(p->f, "Rank 0's wall time. Nothing was communicated.");

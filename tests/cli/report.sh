@@ -104,6 +104,21 @@ sed 's/"model":"[^"]*"/"model":"<script>alert(1)<\/script>"/; s/"train_s":[^,]*/
 hasnt "$work/d/report.html" '<script>alert'
 well_formed "$work/d/report.html"
 
+# Nothing known is no reason for "nan"; settings keep their lines.
+echo '{}' >"$work/d/summary.json"
+"$BUILD/tacit_info" --quiet --report "$work/d"
+hasnt "$work/d/report.html" '(>|[^a-z])-?nan'
+mkdir "$work/d/checkpoints" "$work/d/checkpoints/step-1"
+mkfifo "$work/d/checkpoints/latest"
+timeout 10 "$BUILD/tacit_info" --quiet --report "$work/d" || fail "a pipe"
+[ "$(grep -c '; default' "$page")" -gt 50 ] || fail "settings lost their lines"
+# Of many lines some are drawn, the last always.
+for n in $(seq 9000); do
+    echo "{\"kind\":\"train\",\"attempts\":$n,\"loss\":1.5}"
+done >"$work/d/metrics.jsonl"
+"$BUILD/tacit_info" --quiet --report "$work/d"
+has "$work/d/report.html" 'of 9000 lines are drawn'
+
 refuses() { # TEXT
     local rc=0
     "$BUILD/tacit_info" --report "$work/d" >"$work/out" 2>&1 || rc=$?
