@@ -38,7 +38,7 @@ def run(columns, *options):
 FIGURE = (r"step \d+/\d+|eta [\dhmins ]+?|loss [\d.]+|acc [\d.]+ %|\d+ img/s|"
           r"comm \d+ %|lr [\d.e+-]+|syncs \d+|scale [\d.e+]+|skipped \d+")
 for columns in (12, 40, 60, 80, 200):
-    text = run(columns, "--ranks", "2", "--epochs", "6", "--precision", "fp16")
+    text = run(columns, "--ranks", "2", "--epochs", "30", "--precision", "fp16")
     lines = [x for x in re.split(r"\r|\x1b\[K|\n", text) if x]
     if not lines and columns > 12:
         failed.append(f"{columns} columns: nothing drawn")
