@@ -4,6 +4,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
+enum { AMX_BF16 = 1 << 22 }; /* leaf 7, EDX */
+
 /* The builtins also look whether the operating system saves the registers. */
 tac_cpu_features tac_cpu_detect(void)
 {
@@ -19,6 +21,8 @@ tac_cpu_features tac_cpu_detect(void)
     f.avx512_bf16 = !!__builtin_cpu_supports("avx512bf16");
     if (__builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d))
         f.f16c = (c & bit_F16C) != 0;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        f.amx_bf16 = (d & AMX_BF16) != 0;
     return f;
 }
 #else

@@ -63,8 +63,7 @@ static tac_comm *new_comm(tac_context *ctx, int rank, int size,
     c->rank = rank;
     c->size = size;
     c->config = *config;
-    const size_t least = (size_t)size * TAC__STAGING_A_RANK;
-    if (c->config.staging_bytes < least) c->config.staging_bytes = least;
+    c->config.staging_bytes = tac__staging_bytes(config->staging_bytes, size);
     snprintf(c->transport_text, sizeof c->transport_text, "%s",
              config->transport);
     c->config.transport = c->transport_text;

@@ -206,6 +206,8 @@ typedef struct tac__scratch {
     uint64_t program[32]; /* where the algorithm on messages is */
 } tac__scratch;
 
+/* What it takes of staging. */
+size_t tac__scratch_bytes(size_t staging_bytes, int size);
 tac_status tac__scratch_open(tac__scratch *s, int size, int p2p,
                              size_t staging_bytes);
 /* `healthy` 0: messages may still arrive in the staging, so it is left. */
@@ -255,7 +257,11 @@ void tac__stats_exposed(const tac_req *req, uint64_t ns);
  */
 
 /* Each slot has room for a cache line for every rank. */
-#define TAC__STAGING_A_RANK ((size_t)128)
+static inline size_t tac__staging_bytes(size_t wanted, int size)
+{
+    const size_t least = (size_t)size * 128;
+    return wanted > least ? wanted : least;
+}
 
 struct tac_comm {
     tac_context *ctx;

@@ -44,15 +44,16 @@ static size_t domain_bytes(const tac__domain *d)
 }
 
 /* A communicator of one needs nothing but itself. */
-size_t tac_comm_child_bytes(const tac_comm *c, int size)
+size_t tac_comm_child_bytes(const tac_comm *c, int size, size_t staging_bytes)
 {
-    const size_t least = (size_t)size * TAC__STAGING_A_RANK;
-    const size_t given = c->config.staging_bytes;
-    const size_t staging = given > least ? given : least;
+    const size_t given =
+        staging_bytes ? staging_bytes : c->config.staging_bytes;
+    const size_t staging = tac__staging_bytes(given, size);
     const tac__levels *l = c->levels;
     size_t bytes = 0;
     if (size == 1) return 0;
-    if (c->scratch.staging_bytes > 0) bytes += staging;
+    if (c->scratch.staging_bytes > 0)
+        bytes += tac__scratch_bytes(staging, size);
     if (c->under) bytes += tac__domain_bytes(staging, size);
     if (l && l->local) bytes += tac_comm_bytes(l->local);
     if (l && l->cross) bytes += tac_comm_bytes(l->cross);

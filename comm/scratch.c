@@ -15,6 +15,13 @@ static size_t least_staging(size_t size)
     return (16 + 6 * size) * LEAST_MESSAGE;
 }
 
+size_t tac__scratch_bytes(size_t staging_bytes, int size)
+{
+    const size_t least = least_staging((size_t)size);
+    const size_t bytes = staging_bytes > least ? staging_bytes : least;
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
 tac_status tac__scratch_open(tac__scratch *s, int size, int p2p,
                              size_t staging_bytes)
 {
@@ -25,9 +32,7 @@ tac_status tac__scratch_open(tac__scratch *s, int size, int p2p,
     if (!p2p) return TAC_OK;
     s->lanes = calloc(2 * n, sizeof *s->lanes);
     s->sigs = calloc(n + 1, sizeof *s->sigs);
-    s->staging_bytes =
-        staging_bytes > least_staging(n) ? staging_bytes : least_staging(n);
-    s->staging_bytes = (s->staging_bytes + LINE - 1) / LINE * LINE;
+    s->staging_bytes = tac__scratch_bytes(staging_bytes, size);
     s->staging = aligned_alloc(LINE, s->staging_bytes);
     if (s->lanes && s->sigs && s->staging) return TAC_OK;
     tac__scratch_close(s, 1);

@@ -190,7 +190,15 @@ tac_status tac__comm_split(tac_comm *c, int color, int key,
 
 tac_status tac_comm_split(tac_comm *c, int color, int key, tac_comm **out)
 {
-    TAC_TRY(tac__comm_split(c, color, key, &c->config, out));
+    return tac_comm_split_staging(c, color, key, 0, out);
+}
+
+tac_status tac_comm_split_staging(tac_comm *c, int color, int key,
+                                  size_t staging_bytes, tac_comm **out)
+{
+    tac_comm_config config = c->config;
+    if (staging_bytes) config.staging_bytes = staging_bytes;
+    TAC_TRY(tac__comm_split(c, color, key, &config, out));
     if (*out) tac__engine_adopt(c->engine, c, *out);
     return TAC_OK;
 }

@@ -51,7 +51,8 @@ static void show_features(tac__info *i)
     } all[] = {{"avx2", c.avx2},         {"fma", c.fma},
                {"f16c", c.f16c},         {"avx512f", c.avx512f},
                {"avx512bw", c.avx512bw}, {"avx512vl", c.avx512vl},
-               {"avx512dq", c.avx512dq}, {"avx512_bf16", c.avx512_bf16}};
+               {"avx512dq", c.avx512dq}, {"avx512_bf16", c.avx512_bf16},
+               {"amx_bf16", c.amx_bf16}};
     char text[160] = "";
 
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {

@@ -139,10 +139,12 @@ static tac_status make_leader(tac_replica *r, const int64_t *layer)
     tac__local *l = r->local;
     const int leads = is_leader(r);
 
-    TAC_TRY(tac_comm_split(r->comm, leads ? 0 : -1, tac_comm_rank(r->comm),
-                           &l->leaders));
+    if (worker_size(r) > 1)
+        TAC_TRY(tac_comm_split(r->comm, leads ? 0 : -1, tac_comm_rank(r->comm),
+                               &l->leaders));
     if (!leads) return TAC_OK;
-    TAC_TRY(tac_localsgd_create(l->leaders, &l->config, &l->lsgd));
+    TAC_TRY(tac_localsgd_create(l->leaders ? l->leaders : r->comm, &l->config,
+                                &l->lsgd));
     return add_params(r, layer);
 }
 

@@ -15,8 +15,8 @@
 typedef struct tac__local {
     tac_localsgd_config config;
     int workers;
-    tac_comm *leaders;  /* NULL on ranks that lead no worker */
-    tac_localsgd *lsgd; /* likewise */
+    tac_comm *leaders;  /* NULL: this rank is none, or all are */
+    tac_localsgd *lsgd; /* NULL on ranks that lead no worker */
     /* Moments of the optimizer that are merged, too. */
     struct tac__moment {
         float *data;

@@ -31,15 +31,14 @@ static tac_localsgd_model model_of(const tac_replica *r, const int64_t *layer,
     return m;
 }
 
-/* Two a level of tac_localsgd's own, and that of the leaders. */
+/* tac_localsgd's own, and that of the leaders, where not all ranks are. */
 static size_t comm_bytes(const tac_comm *world, const tac_localsgd_config *c,
                          int workers)
 {
-    const size_t all = tac_comm_child_bytes(world, workers);
-    size_t sum = 3 * all;
+    size_t sum = tac_localsgd_predict_comm_bytes(world, c, workers);
 
-    for (int i = 0; i + 1 < c->n_levels; i++)
-        sum += 2 * tac_comm_child_bytes(world, c->levels[i].ranks);
+    if (workers < tac_comm_size(world))
+        sum += tac_comm_child_bytes(world, workers, 0);
     return sum;
 }
 
@@ -72,6 +71,6 @@ uint64_t tac__local_held(const tac_replica *r)
     const tac__local *l = r->local;
 
     if (!l || !l->lsgd) return 0;
-    return tac_comm_bytes(l->leaders) + tac_localsgd_bytes(l->lsgd) +
-           tac_localsgd_comm_bytes(l->lsgd);
+    return (l->leaders ? tac_comm_bytes(l->leaders) : 0) +
+           tac_localsgd_bytes(l->lsgd) + tac_localsgd_comm_bytes(l->lsgd);
 }

@@ -7,6 +7,7 @@
 #include "local.h"
 #include "replica_impl.h"
 #include "settings.h"
+#include "tacit/cpu.h"
 
 typedef struct block {
     void *p;
@@ -128,6 +129,19 @@ static int has_convolutions(const tac_params *p)
     return 0;
 }
 
+/* With AMX a thread has what it rearranges for tiles beside the partial sums
+ * of all threads, `sums`; without it either takes the other's place. */
+static uint64_t bf16_kernel_bytes(uint64_t threads, int conv, uint64_t sums)
+{
+    const int amx = tac_cpu_detect().amx_bf16;
+    const uint64_t unit = 64 << 10;
+    const uint64_t own =
+        threads * unit * (conv ? (amx ? 20 : 18) : (amx ? 4 : 1));
+
+    if (threads == 1) return own;
+    return amx ? own + sums : own > sums ? own : sums;
+}
+
 /* An estimate, fitted to what kernels were seen to hold (docs/memory.md): it
  * is the one row that is not counted in advance. A thread has scratch of fixed
  * size; what 16-bit kernels widen or rearrange grows with the batch up to some
@@ -143,10 +157,9 @@ static uint64_t kernel_bytes(const tac_replica *r)
         const uint64_t bytes = 4 * wide < most ? 4 * wide : most;
         return threads * quarter * (conv ? 5 : 2) + bytes;
     }
-    if (r->low == TAC_BF16) {
-        const uint64_t bytes = 2 * wide < most ? 2 * wide : most;
-        return threads * quarter * (conv ? 5 : 1) + (threads > 1 ? bytes : 0);
-    }
+    if (r->low == TAC_BF16)
+        return bf16_kernel_bytes(threads, conv,
+                                 2 * wide < most ? 2 * wide : most);
     return threads * quarter * (conv ? 3 : 1);
 }
 
@@ -215,7 +228,8 @@ static tac_status predict_local(const tac__memory_case *c,
     const int size = (int)r->config->worker_size;
 
     if (!tac_train_config_is_local(r->config)) return TAC_OK;
-    if (size > 1) out[TAC__MEMORY_COMM] += tac_comm_child_bytes(r->comm, size);
+    if (size > 1)
+        out[TAC__MEMORY_COMM] += tac_comm_child_bytes(r->comm, size, 0);
     if (tac_comm_size(r->comm) > size)
         out[TAC__MEMORY_MEAN] = tac_params_elements(r->params) * sizeof(float);
     return tac__local_predict(r, c->steps, &out[TAC__MEMORY_LOCAL]);

@@ -24,6 +24,8 @@
 #include "tacit/localsgd.h"
 
 enum { TAC__OUTER_ARRAYS = 4 };
+/* Staging of the communicators that carry digests: short, a few a rank. */
+#define TAC__CONTROL_STAGING ((size_t)16 << 10)
 
 typedef struct tac__tensor {
     tac_localsgd_tensor t; /* name is owned; merge is never DEFAULT */

@@ -121,3 +121,16 @@ tac_status tac_localsgd_predict_memory(tac_context *ctx,
     tac_codec_destroy(codec);
     return status;
 }
+
+size_t tac_localsgd_predict_comm_bytes(const tac_comm *comm,
+                                       const tac_localsgd_config *c, int world)
+{
+    const int levels = c->n_levels > 0 ? c->n_levels : 1;
+    size_t sum = 0;
+    for (int i = 0; i < levels; i++) {
+        const int ranks = i < levels - 1 ? c->levels[i].ranks : world;
+        sum += tac_comm_child_bytes(comm, ranks, 0) +
+               tac_comm_child_bytes(comm, ranks, TAC__CONTROL_STAGING);
+    }
+    return sum;
+}

@@ -144,8 +144,11 @@ static tac_status split_level(tac_localsgd *l, int i)
 {
     tac__level *v = &l->levels[i];
     const int ranks = i < l->n_levels - 1 ? l->config.levels[i].ranks : l->size;
-    TAC_TRY(tac_comm_split(l->comm, l->rank / ranks, l->rank, &v->data));
-    TAC_TRY(tac_comm_split(l->comm, l->rank / ranks, l->rank, &v->control));
+    const int color = l->rank / ranks;
+
+    TAC_TRY(tac_comm_split(l->comm, color, l->rank, &v->data));
+    TAC_TRY(tac_comm_split_staging(l->comm, color, l->rank,
+                                   TAC__CONTROL_STAGING, &v->control));
     v->size = tac_comm_size(v->data);
     return TAC_OK;
 }

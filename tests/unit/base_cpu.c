@@ -36,6 +36,7 @@ Test(cpu, as_the_kernel_says)
         {" f16c ", c.f16c},         {" avx512f ", c.avx512f},
         {" avx512bw ", c.avx512bw}, {" avx512vl ", c.avx512vl},
         {" avx512dq ", c.avx512dq}, {" avx512_bf16 ", c.avx512_bf16},
+        {" amx_bf16 ", c.amx_bf16},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
         cr_assert_eq(rows[i].got, strstr(flags, rows[i].name) != NULL, "%s",

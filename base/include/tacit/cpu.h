@@ -8,6 +8,7 @@ TAC_BEGIN_DECLS
 
 typedef struct tac_cpu_features {
     int avx2, fma, f16c, avx512f, avx512bw, avx512vl, avx512dq, avx512_bf16;
+    int amx_bf16;
 } tac_cpu_features;
 
 /* Features that both the processor and the operating system support.

@@ -173,6 +173,10 @@ TAC_API tac_status tac_comm_create_self(tac_context *ctx,
  * waits in it. */
 TAC_API tac_status tac_comm_split(tac_comm *comm, int color, int key,
                                   tac_comm **out);
+/* The same; the child's staging_bytes are its own (0: the parent's). One that
+ * carries short messages alone needs no more than a few KiB. */
+TAC_API tac_status tac_comm_split_staging(tac_comm *comm, int color, int key,
+                                          size_t staging_bytes, tac_comm **out);
 
 /* Poisons the communicator on all ranks with TAC_ERR_ABORTED and the reason
  * (cut to 200 bytes). Any thread; does not block on peers. The first error
@@ -206,9 +210,10 @@ TAC_API int tac_comm_hosts(const tac_comm *comm);
  * of shared regions, symmetric memory (tac_mem_alloc), children of a hierarchy.
  */
 TAC_API size_t tac_comm_bytes(const tac_comm *comm);
-/* The same of a communicator of `size` ranks that will be split off this one;
- * exact where all ranks share memory. */
-TAC_API size_t tac_comm_child_bytes(const tac_comm *comm, int size);
+/* The same of a communicator of `size` ranks that will be split off this one
+ * with tac_comm_split_staging; exact where all ranks share memory. */
+TAC_API size_t tac_comm_child_bytes(const tac_comm *comm, int size,
+                                    size_t staging_bytes);
 /* The configuration in effect, defaults filled in. Owned by comm. */
 TAC_API const tac_comm_config *tac_comm_config_of(const tac_comm *comm);
 

@@ -296,6 +296,11 @@ TAC_API tac_status tac_localsgd_predict_memory(tac_context *ctx,
                                                const tac_localsgd_config *c,
                                                const tac_localsgd_model *m,
                                                int world, size_t *out);
+/* What tac_localsgd_comm_bytes will be for `world` ranks of a communicator like
+ * `comm`; exact where tac_comm_child_bytes is. */
+TAC_API size_t tac_localsgd_predict_comm_bytes(const tac_comm *comm,
+                                               const tac_localsgd_config *c,
+                                               int world);
 
 TAC_END_DECLS
 
