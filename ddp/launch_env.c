@@ -2,13 +2,20 @@
  * have no command line. */
 #include "tacit/launch.h"
 
-int tac_launch_env(tac_rank_fn *body, void *arg)
+static tac_status call(tac_context *ctx, tac_comm *comm, void *arg)
+{
+    tac_comm_fn *const *body = arg;
+
+    (void)ctx;
+    return (*body)(comm);
+}
+
+int tac_launch_env(tac_comm_fn *body)
 {
     tac_launch_config c = TAC_LAUNCH_CONFIG_INIT;
-    char *argv[] = {NULL, NULL};
+    char none[] = "", *argv[] = {none, NULL};
     int argc = 1;
-    char none[] = "";
-    argv[0] = none;
+
     tac_launch_argv(&argc, argv, &c);
-    return tac_launch(&c, body, arg);
+    return tac_launch(&c, call, &body);
 }

@@ -17,8 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tacit/launch.h"
-#include "tacit/reducer.h"
+#include "tacit/tacit.h"
 
 enum { FEATURES = 32, CLASSES = 10, LAYERS = 3, BATCH = 64, EPOCHS = 6 };
 enum { TRAIN = 4096, TEST = 2000 };
@@ -249,9 +248,8 @@ static void report(network *net, const dataset *test)
            total / test->n, 100.0 * right / test->n, sqrt(length));
 }
 
-static tac_status train(tac_context *ctx, tac_comm *comm, void *arg)
+static tac_status train(tac_comm *comm)
 {
-    (void)ctx, (void)arg;
     network net;
     dataset data, test;
     int order[TRAIN], step = 0;
@@ -290,5 +288,5 @@ static tac_status train(tac_context *ctx, tac_comm *comm, void *arg)
 
 int main(void)
 {
-    return tac_launch_env(train, NULL);
+    return tac_launch_env(train);
 }

@@ -1,20 +1,15 @@
 /* A program that links the whole of an installed tacit. */
 #include <stdio.h>
 
-#include <tacit/launch.h>
-#include <tacit/train_config.h>
+#include <tacit/tacit.h>
 
-static tac_status body(tac_context *ctx, tac_comm *comm, void *arg)
+static tac_status body(tac_comm *comm)
 {
-    (void)ctx;
-    *(int *)arg = tac_comm_size(comm);
+    printf("ok %d rank\n", tac_comm_size(comm));
     return TAC_OK;
 }
 
 int main(void)
 {
-    int size = 0;
-    const int rc = tac_launch_env(body, &size);
-    printf("ok %d rank\n", size);
-    return rc;
+    return tac_launch_env(body);
 }

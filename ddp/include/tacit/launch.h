@@ -96,9 +96,11 @@ TAC_API void tac_launch_argv(int *argc, char **argv, tac_launch_config *c);
 TAC_API int tac_launch(const tac_launch_config *c, tac_rank_fn *body,
                        void *arg);
 
-/* tac_launch for programs without a command line: TACIT_RANKS, TACIT_THREADS
- * and TACIT_TRANSPORT are all that is read. */
-TAC_API int tac_launch_env(tac_rank_fn *body, void *arg);
+/* tac_launch for a program that has no command line and needs nothing but its
+ * ranks: TACIT_RANKS, TACIT_THREADS and TACIT_TRANSPORT are all that is read.
+ * The context is tac_comm_context(comm). */
+typedef tac_status tac_comm_fn(tac_comm *comm);
+TAC_API int tac_launch_env(tac_comm_fn *body);
 
 /* The exit code that belongs to a status. */
 TAC_API int tac_launch_exit_code(tac_status s);
