@@ -1,23 +1,9 @@
 /* The wrap for loops of one's own: a dry backward, arenas in its order, a
  * reducer behind the tape's hooks. replica_connect.c does the same with more
  * around it. */
-#include "tacit/data_parallel.h"
+#include "data_parallel_impl.h"
 
 #include <stdlib.h>
-
-struct tac_data_parallel {
-    tac_context *ctx;
-    tac_comm *comm;
-    tac_tape *tape;
-    tac_params *params;
-    tac_reducer *reducer;
-    size_t *places; /* of each parameter in the arena, the reducer's index */
-    struct {
-        tac_sampler *sampler;
-        tac_loader *loader;
-    } loaders[TAC_DATA_PARALLEL_LOADERS];
-    size_t n_loaders;
-};
 
 static tac_status no_memory(const tac_data_parallel *dp)
 {
@@ -119,6 +105,15 @@ static tac_status make_equal(tac_data_parallel *dp, uint64_t seed)
     return tac_wait(req, 0);
 }
 
+tac_status tac__data_parallel_wrap(tac_data_parallel *dp, tac_tensor *loss,
+                                   uint64_t seed,
+                                   const tac_reducer_config *config)
+{
+    TAC_TRY(lay_out(dp, loss));
+    TAC_TRY(connect(dp, config));
+    return make_equal(dp, seed);
+}
+
 tac_status tac_data_parallel_create(tac_comm *comm, tac_tape *tape,
                                     tac_tensor *loss, uint64_t seed,
                                     const tac_reducer_config *config,
@@ -133,9 +128,7 @@ tac_status tac_data_parallel_create(tac_comm *comm, tac_tape *tape,
     dp->comm = comm;
     dp->tape = tape;
     dp->params = tac_tape_params(tape);
-    s = lay_out(dp, loss);
-    if (s >= 0) s = connect(dp, config);
-    if (s >= 0) s = make_equal(dp, seed);
+    s = tac__data_parallel_wrap(dp, loss, seed, config);
     if (s < 0) {
         tac_data_parallel_destroy(dp);
         return s;
@@ -153,6 +146,12 @@ void tac_data_parallel_destroy(tac_data_parallel *dp)
     }
     tac_reducer_destroy(dp->reducer);
     free(dp->places);
+    if (dp->device) {
+        tac_tape_destroy(dp->tape);
+        tac_model_destroy(dp->model);
+        tac_params_destroy(dp->params);
+        tac_device_close(dp->device);
+    }
     free(dp);
 }
 

@@ -1,6 +1,7 @@
 /* The wrap for loops of one's own: two half batches that are added up on each
  * of two ranks give the gradient of the whole batch on one; ranks begin equal;
- * too many loaders are refused. */
+ * too many loaders are refused. A wrap that makes the model itself gives the
+ * same bits, and says what is wrong with its configuration. */
 #include <math.h>
 #include <string.h>
 
@@ -96,7 +97,70 @@ static tac_status body(tac_context *ctx, tac_comm *comm, void *arg)
     return TAC_OK;
 }
 
-static trial run(tac_dataset *set, int ranks, int parts)
+/* The same with tac_data_parallel_open. */
+static tac_status open_body(tac_context *ctx, tac_comm *comm, void *arg)
+{
+    trial *t = arg;
+    const int rank = tac_comm_rank(comm);
+    const size_t batch = (size_t)(SAMPLES / tac_comm_size(comm) / t->parts);
+    tac_data_parallel_config c = TAC_DATA_PARALLEL_CONFIG_INIT;
+    tac_data_parallel *dp;
+    tac_loader *loader;
+    const tac_batch *b;
+    tac_xent loss;
+
+    (void)ctx;
+    c.model = &(tac_model_source){.spec = "mlp:12"};
+    c.batch = batch;
+    c.seed = 3;
+    TAC_TRY(tac_data_parallel_open(comm, &c, t->set, &dp));
+    tac_params *params = tac_data_parallel_params(dp);
+    TAC_TRY(tac_data_parallel_hash(params, &t->hash[rank]));
+    TAC_TRY(tac_data_parallel_loader(dp, t->set, batch, 0, 0, &loader));
+    TAC_TRY(tac_loader_start_epoch(loader, 0));
+    for (int i = 0; i < t->parts; i++) {
+        const tac_tape_step now = {.flags = i ? TAC_TAPE_ACCUMULATE : 0};
+
+        TAC_TRY(tac_loader_next(loader, &b));
+        TAC_TRY(tac_tape_begin(tac_data_parallel_tape(dp), &now));
+        TAC_TRY(tac_data_parallel_forward(dp, b, &loss));
+        TAC_TRY(tac_data_parallel_backward(dp, loss.loss, SAMPLES, NULL,
+                                           i == t->parts - 1));
+    }
+    t->n = tac_params_padded(params);
+    if (rank == 0)
+        memcpy(t->grads, tac_params_grads(params), t->n * sizeof(float));
+    tac_data_parallel_destroy(dp);
+    return TAC_OK;
+}
+
+/* Each mistake is told, and leaves nothing behind. */
+static tac_status mistakes(tac_context *ctx, tac_comm *comm, void *arg)
+{
+    trial *t = arg;
+    tac_data_parallel_config c = TAC_DATA_PARALLEL_CONFIG_INIT;
+    tac_data_parallel *dp = NULL;
+
+    (void)ctx;
+    CHECK(tac_data_parallel_open(comm, &c, t->set, &dp) == TAC_ERR_ARG);
+    c.model = &(tac_model_source){.spec = "mlp:12"};
+    CHECK(tac_data_parallel_open(comm, &c, t->set, &dp) == TAC_ERR_ARG);
+    c.batch = 4;
+    CHECK(tac_data_parallel_open(comm, &c, NULL, &dp) == TAC_ERR_ARG);
+    CHECK(tac_data_parallel_open(comm, NULL, t->set, &dp) == TAC_ERR_ARG);
+    c.autocast = TAC_I32;
+    CHECK(tac_data_parallel_open(comm, &c, t->set, &dp) == TAC_ERR_ARG);
+    c.autocast = TAC_F32;
+    c.dropout = 1;
+    CHECK(tac_data_parallel_open(comm, &c, t->set, &dp) == TAC_ERR_ARG);
+    c.dropout = 0;
+    c.model = &(tac_model_source){.spec = "mpl"};
+    CHECK(tac_data_parallel_open(comm, &c, t->set, &dp) == TAC_ERR_CONFIG);
+    CHECK(dp == NULL);
+    return TAC_OK;
+}
+
+static trial run(tac_dataset *set, int ranks, int parts, tac_rank_fn *body)
 {
     tac_launch_config lc = TAC_LAUNCH_CONFIG_INIT;
     trial t = {.parts = parts, .set = set};
@@ -116,7 +180,8 @@ int main(void)
     sc.h = sc.w = 4;
     sc.count = SAMPLES;
     CHECK_OK(tac_dataset_synth(NULL, &sc, &set));
-    const trial whole = run(set, 1, 1), parts = run(set, 2, 2);
+    const trial whole = run(set, 1, 1, body), parts = run(set, 2, 2, body),
+                opened = run(set, 2, 2, open_body);
 
     CHECK(whole.n == parts.n && whole.n > 0);
     for (size_t i = 0; i < whole.n; i++) {
@@ -127,6 +192,10 @@ int main(void)
     CHECK(worst < 1e-6f);
     CHECK(whole.hash[0] == parts.hash[0]);
     CHECK(parts.hash[0] == parts.hash[1]);
+    CHECK(opened.n == parts.n);
+    CHECK(memcmp(opened.grads, parts.grads, parts.n * sizeof(float)) == 0);
+    CHECK(memcmp(opened.hash, parts.hash, sizeof parts.hash) == 0);
+    run(set, 2, 1, mistakes);
     tac_dataset_destroy(set);
     return tac_check_summary();
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The three levels of interface train the same model to the same bits: on one
 # rank, on ranks that are threads, and on ranks that are processes. Needs
-# $BUILD.
+# $BUILD and $SOURCE.
 set -u
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1
@@ -39,6 +39,12 @@ same() {
     done
     last=$first
 }
+
+# Each is a page.
+for level in $levels; do
+    lines=$(wc -l <"$SOURCE/examples/$level.c")
+    [ "$lines" -le 100 ] || { echo "FAILED: $level.c has $lines lines"; failed=1; }
+done
 
 same "one rank" --
 one=$last

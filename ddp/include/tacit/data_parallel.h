@@ -16,8 +16,11 @@
 #ifndef TACIT_DATA_PARALLEL_H
 #define TACIT_DATA_PARALLEL_H
 
+#include "tacit/autocast.h"
 #include "tacit/comm.h"
 #include "tacit/loader.h"
+#include "tacit/model.h"
+#include "tacit/ops.h"
 #include "tacit/reducer.h"
 #include "tacit/scaler.h"
 #include "tacit/tape.h"
@@ -38,6 +41,48 @@ TAC_API tac_status tac_data_parallel_create(tac_comm *comm, tac_tape *tape,
                                             tac_data_parallel **out);
 /* Before the parameters and the communicator. NULL is legal. */
 TAC_API void tac_data_parallel_destroy(tac_data_parallel *dp);
+
+/* ---- with a model ---------------------------------------------------------
+ * The same for a tac_model that tells classes apart. The wrap makes and owns
+ * what the loop is about: device (the CPU), parameters (f32), model, tape; it
+ * takes the dry step itself. examples/01_loop.c is such a loop. */
+typedef struct tac_data_parallel_config {
+    size_t struct_size;
+    const tac_model_source *model; /* needed; tacit/model.h */
+    float dropout;                 /* probability, in [0,1) */
+    size_t batch;                  /* samples a rank and micro-step; needed */
+    tac_dtype autocast; /* F16 or BF16: of the region that forward and loss are
+                           in; F32: none */
+    int recompute;      /* 1: gradient checkpointing, block by block */
+    uint64_t seed;      /* of initial values and dropout */
+    const tac_reducer_config *reducer; /* NULL: the reducer's defaults */
+} tac_data_parallel_config;
+
+#define TAC_DATA_PARALLEL_CONFIG_INIT                                        \
+    {                                                                        \
+        sizeof(tac_data_parallel_config), NULL, 0.0f, 0, TAC_F32, 0, 0, NULL \
+    }
+
+/* Shapes and classes are those of `set`, which is not kept. Collective.
+ * Errors: ARG, those of tac_model_open, tac_autocast_begin and
+ * tac_data_parallel_create. */
+TAC_API tac_status
+tac_data_parallel_open(tac_comm *comm, const tac_data_parallel_config *config,
+                       const tac_dataset *set, tac_data_parallel **out);
+/* Outputs and loss (a sum over the batch's samples) of a batch, after
+ * tac_tape_begin, in the region of autocast. STATE if the wrap is over a tape
+ * of the caller's. */
+TAC_API tac_status tac_data_parallel_forward(tac_data_parallel *dp,
+                                             const tac_batch *batch,
+                                             tac_xent *loss);
+/* The wrap's, or what it was created over: for an optimizer, a scaler, and
+ * tac_tape_begin. */
+TAC_API tac_device *tac_data_parallel_device(const tac_data_parallel *dp);
+TAC_API tac_params *tac_data_parallel_params(const tac_data_parallel *dp);
+TAC_API tac_tape *tac_data_parallel_tape(const tac_data_parallel *dp);
+
+/* ---- a step ---------------------------------------------------------------
+ */
 
 /* Backward of loss (a sum over this rank's samples) over `samples` (of the
  * whole step and all ranks) times the scaler's scale (NULL: 1): afterwards the
