@@ -67,6 +67,14 @@ for page in "${pages[@]}"; do
     [ ! -s "$out/headers" ] || { cat "$out/headers"; failed=1; }
 done
 
+# Tests by name: `battery/ddp_skipped: gives_up` is a function of that file.
+tests=0
+while IFS=': ' read -r file name; do
+    tests=$((tests + 1))
+    grep -qw -- "$name" "tests/$file.c" 2>/dev/null || fail "docs/complaints.md: no $name in tests/$file.c"
+done < <(grep -oE '`(battery|unit|mpi)/[a-z0-9_]+: [a-z0-9_]+`' docs/complaints.md | tr -d '`')
+[ "$tests" -ge 60 ] || fail "docs/complaints.md names only $tests tests"
+
 # ---- options ----------------------------------------------------------------
 
 # What our programs know; and what others know that the pages use.
@@ -94,5 +102,5 @@ for page in "${pages[@]}"; do
         fail "$page names $option, which no program knows"
     done <"$out/used"
 done
-echo "${#pages[@]} pages, $links links, $options options"
+echo "${#pages[@]} pages, $links links, $options options, $tests tests by name"
 exit $failed
