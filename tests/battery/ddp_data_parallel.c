@@ -160,14 +160,14 @@ static tac_status mistakes(tac_context *ctx, tac_comm *comm, void *arg)
     return TAC_OK;
 }
 
-static trial run(tac_dataset *set, int ranks, int parts, tac_rank_fn *body)
+static trial run(tac_dataset *set, int ranks, int parts, tac_rank_fn *on_rank)
 {
     tac_launch_config lc = TAC_LAUNCH_CONFIG_INIT;
     trial t = {.parts = parts, .set = set};
 
     lc.ranks = ranks;
     lc.threads = 1;
-    CHECK(tac_launch(&lc, body, &t) == 0);
+    CHECK(tac_launch(&lc, on_rank, &t) == 0);
     return t;
 }
 
