@@ -127,9 +127,10 @@ static tac_status open_body(tac_context *ctx, tac_comm *comm, void *arg)
         TAC_TRY(tac_data_parallel_backward(dp, loss.loss, SAMPLES, NULL,
                                            i == t->parts - 1));
     }
-    t->n = tac_params_padded(params);
-    if (rank == 0)
+    if (rank == 0) {
+        t->n = tac_params_padded(params);
         memcpy(t->grads, tac_params_grads(params), t->n * sizeof(float));
+    }
     tac_data_parallel_destroy(dp);
     return TAC_OK;
 }
