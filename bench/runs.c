@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tacit/folder.h"
+
 enum { DIVERGED = 3 };
 
 /* A run under way. */
@@ -105,7 +107,7 @@ static tac_status one_run_make(const runs *r, const char *name,
         o->command = describe(o->argv);
     if (!o->command)
         return tac_fail(r->ctx, TAC_ERR_NOMEM, "no memory for run %s", name);
-    if (runs_make_folder(o->dir) == 0) return TAC_OK;
+    if (tac_make_folders(o->dir) == 0) return TAC_OK;
     return tac_fail(r->ctx, TAC_ERR_IO,
                     "cannot make the folder %s: %m; give another --out",
                     o->dir);

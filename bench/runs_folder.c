@@ -10,27 +10,25 @@
 #include <unistd.h>
 
 #include "runs_impl.h"
+#include "tacit/clock.h"
+#include "tacit/folder.h"
 
-int runs_make_folder(const char *dir)
+/* A program that was killed has the lock until its children, which are being
+ * started at that moment, are programs of their own. */
+static int lock_soon(int fd)
 {
-    char *path = strdup(dir);
-    int rc = path ? 0 : -1;
+    int rc = flock(fd, LOCK_EX | LOCK_NB);
 
-    for (char *p = path; rc == 0 && *p; p++) {
-        if (p[1] != '/' && p[1] != 0) continue;
-        const char kept = p[1];
-
-        p[1] = 0;
-        if (mkdir(path, 0777) != 0 && errno != EEXIST) rc = -1;
-        p[1] = kept;
+    for (int i = 0; i < 20 && rc != 0 && errno == EWOULDBLOCK; i++) {
+        tac_clock_sleep_ns(50000000);
+        rc = flock(fd, LOCK_EX | LOCK_NB);
     }
-    free(path);
     return rc;
 }
 
 tac_status runs_lock(tac_context *ctx, const char *root, int *fd)
 {
-    if (runs_make_folder(root) != 0)
+    if (tac_make_folders(root) != 0)
         return tac_fail(ctx, TAC_ERR_CONFIG,
                         "cannot make the folder %s: %m; give another --out",
                         root);
@@ -39,8 +37,7 @@ tac_status runs_lock(tac_context *ctx, const char *root, int *fd)
         return tac_fail(ctx, TAC_ERR_CONFIG,
                         "cannot open the folder %s: %m; give another --out",
                         root);
-    if (flock(*fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
-        return TAC_OK;
+    if (lock_soon(*fd) == 0 || errno != EWOULDBLOCK) return TAC_OK;
     close(*fd);
     *fd = -1;
     return tac_fail(ctx, TAC_ERR_CONFIG,

@@ -34,9 +34,6 @@ tac_status runs_read(tac_context *ctx, const char *dir, run_result *out);
  * cut, perhaps. */
 int runs_intact(const char *dir);
 
-/* runs_folder.c: mkdir -p; 0, or -1 with errno. */
-int runs_make_folder(const char *dir);
-
 /* A path or other text, malloc'd; NULL: no memory. */
 char *runs_format(const char *format, ...) TAC_PRINTF(1, 2);
 

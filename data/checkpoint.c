@@ -15,6 +15,7 @@
 
 #include "checkpoint_impl.h"
 #include "files.h"
+#include "tacit/folder.h"
 
 void tac__step_name(uint64_t step, char out[TAC__STEP_NAME_BYTES])
 {
@@ -104,7 +105,7 @@ tac_status tac_checkpoint_begin(tac_context *ctx, const char *root,
     char *folder;
     tac_status s = TAC_OK;
 
-    if (tac__files_make_dirs(root) != 0)
+    if (tac_make_folders(root) != 0)
         return io_error(ctx, "make the folder", root);
     TAC_TRY(remove_leftovers(ctx, root));
     folder = temporary_folder(root, step);

@@ -26,28 +26,6 @@ int tac__files_is_dir(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-int tac__files_make_dirs(const char *path)
-{
-    char *copy = strdup(path);
-    int rc = copy ? 0 : -1;
-
-    for (char *p = copy; p && rc == 0; p++) {
-        if (*p != '/' && *p != '\0') continue;
-        const char kept = *p;
-
-        *p = '\0';
-        if (copy[0] && mkdir(copy, 0777) != 0 && errno != EEXIST) rc = -1;
-        *p = kept;
-        if (!kept) break;
-    }
-    free(copy);
-    if (rc == 0 && !tac__files_is_dir(path)) {
-        errno = ENOTDIR;
-        rc = -1;
-    }
-    return rc;
-}
-
 static int remove_one(const char *path, const struct stat *st, int flag,
                       struct FTW *ftw)
 {

@@ -8,8 +8,6 @@
 /* "dir/name", malloc'd; NULL: no memory. */
 char *tac__files_join(const char *dir, const char *name);
 int tac__files_is_dir(const char *path);
-/* mkdir -p. 0: it is there. */
-int tac__files_make_dirs(const char *path);
 /* rm -r; what isn't there is no failure. */
 int tac__files_remove_tree(const char *path);
 /* fsync of a folder: the names in it. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agree.h"
+#include "compare.h"
 
 /* ---- creation -------------------------------------------------------------
  */
@@ -125,6 +126,14 @@ tac_status tac__accelerator_expect(const tac_accelerator *a, tac__stage stage,
                     missing);
 }
 
+tac_status tac__accelerator_given(const tac_accelerator *a, const void *p,
+                                  const char *call, const char *name)
+{
+    if (p) return TAC_OK;
+    return tac_fail(a->ctx, TAC_ERR_ARG, "tac_accelerator_%s: %s is NULL", call,
+                    name);
+}
+
 tac_status tac__accelerator_room(tac_accelerator *a, size_t bytes)
 {
     unsigned char *p;
@@ -146,18 +155,25 @@ static tac_status read_parts(tac_accelerator *a, const tac_prepare_config *p)
 {
     tac_train_config *c = &a->config;
 
+    if (isnan(p->learning_rate) || isnan(p->weight_decay) ||
+        isnan(p->num_train_epochs))
+        return tac_fail(a->ctx, TAC_ERR_CONFIG,
+                        "tac_accelerator_prepare: learning_rate %g, "
+                        "weight_decay %g, num_train_epochs %g: each must be a "
+                        "number",
+                        p->learning_rate, p->weight_decay, p->num_train_epochs);
     if (p->model && p->model->spec) c->model = p->model->spec;
-    if (p->batch_size > 0) c->batch = p->batch_size;
-    if (p->eval_batch_size > 0) c->eval_batch = p->eval_batch_size;
+    if (p->batch_size != 0) c->batch = p->batch_size;
+    if (p->eval_batch_size != 0) c->eval_batch = p->eval_batch_size;
     if (p->optimizer) {
         c->optimizer = p->optimizer;
         c->weight_decay = p->weight_decay;
     }
-    if (p->learning_rate > 0) c->lr = p->learning_rate;
+    if (p->learning_rate != 0) c->lr = p->learning_rate;
     if (p->lr_scheduler) c->schedule = p->lr_scheduler;
-    if (p->num_warmup_steps > 0) c->warmup_steps = p->num_warmup_steps;
-    if (p->num_train_epochs > 0) c->epochs = p->num_train_epochs;
-    if (p->max_train_steps > 0) c->steps = p->max_train_steps;
+    if (p->num_warmup_steps != 0) c->warmup_steps = p->num_warmup_steps;
+    if (p->num_train_epochs != 0) c->epochs = p->num_train_epochs;
+    if (p->max_train_steps != 0) c->steps = p->max_train_steps;
     if (p->seed > 0) c->seed = p->seed;
     a->asked = *c;
     return tac_train_config_resolve(a->ctx, c, a->world);
@@ -234,6 +250,21 @@ static tac_status open_local(tac_accelerator *a, const tac_prepare_config *p)
                             &a->replica);
 }
 
+/* Else ranks would wait for each other, or train different models. */
+static tac_status compare(tac_accelerator *a)
+{
+    tac__lines l = {.used = 0};
+    char n[32];
+
+    tac__lines_config(&l, &a->config);
+    snprintf(n, sizeof n, "%zu", tac_dataset_get_info(a->train).count);
+    tac__lines_add(&l, "training samples", n);
+    snprintf(n, sizeof n, "%zu",
+             a->eval ? tac_dataset_get_info(a->eval).count : 0);
+    tac__lines_add(&l, "evaluation samples", n);
+    return tac__compare_lines(a->comm, &l);
+}
+
 tac_status tac_accelerator_prepare(tac_accelerator *a,
                                    const tac_prepare_config *parts)
 {
@@ -247,6 +278,7 @@ tac_status tac_accelerator_prepare(tac_accelerator *a,
     memcpy(&p, parts,
            parts->struct_size < sizeof p ? parts->struct_size : sizeof p);
     TAC_TRY(tac__accelerator_agree(a, open_local(a, &p)));
+    TAC_TRY(tac__accelerator_agree(a, compare(a)));
     return tac__accelerator_agree(
         a, tac_replica_connect(a->replica, a->total_steps));
 }

@@ -49,6 +49,9 @@ tac_status tac__accelerator_expect(const tac_accelerator *a, tac__stage stage,
 /* In local SGD, has this rank only what fills up the last batch? Then it does
  * not step. */
 int tac__accelerator_is_empty(const tac_accelerator *a);
+/* ARG if `p`, an argument of tac_accelerator_<call>, is NULL. */
+tac_status tac__accelerator_given(const tac_accelerator *a, const void *p,
+                                  const char *call, const char *name);
 tac_status tac__accelerator_room(tac_accelerator *a, size_t bytes);
 
 #endif

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "replica_impl.h"
+#include "tacit/folder.h"
 #include "tacit/half.h"
 #include "tacit/json.h"
 
@@ -37,6 +37,7 @@ tac_status tac_accelerator_eval_next(tac_accelerator *a, const tac_batch **out)
     if (!a->evaluating)
         TAC_TRY(
             tac__accelerator_expect(a, TAC__IDLE, "eval_next", "eval_start"));
+    TAC_TRY(tac__accelerator_given(a, out, "eval_next", "out"));
     *out = NULL;
     TAC_TRY(tac_loader_next(a->eval_loader, &a->batch));
     *out = a->batch;
@@ -50,6 +51,10 @@ tac_status tac_accelerator_eval_next(tac_accelerator *a, const tac_batch **out)
 tac_status tac_accelerator_evaluate(tac_accelerator *a, tac_metrics *out)
 {
     TAC_TRY(expect_eval(a, "evaluate"));
+    if (a->stage != TAC__STEPPED)
+        TAC_TRY(tac__accelerator_expect(a, TAC__IDLE, "evaluate",
+                                        "step and zero_grad"));
+    TAC_TRY(tac__accelerator_given(a, out, "evaluate", "out"));
     TAC_TRY(tac_replica_evaluate(a->replica, a->eval_loader, out));
     return tac_metrics_reduce(a->comm, out);
 }
@@ -60,6 +65,7 @@ tac_status tac_accelerator_logits(tac_accelerator *a, float *out)
     size_t bytes, n;
 
     TAC_TRY(tac__accelerator_expect(a, TAC__FORWARD, "logits", "forward"));
+    TAC_TRY(tac__accelerator_given(a, out, "logits", "out"));
     bytes = tac_tensor_bytes(a->logits);
     n = bytes / tac_dtype_size(a->logits->dtype);
     TAC_TRY(tac__accelerator_room(a, bytes));
@@ -88,9 +94,23 @@ static tac_status allgather(tac_accelerator *a, const void *from, size_t bytes,
     return tac_wait(req, 0);
 }
 
+/* Twice so much, and a byte more each, is still a size. */
+static tac_status check_bytes(const tac_accelerator *a, size_t bytes,
+                              size_t times, const char *call)
+{
+    if (times == 0 || bytes < (SIZE_MAX / 2 - 1) / times - 1) return TAC_OK;
+    return tac_fail(a->ctx, TAC_ERR_ARG,
+                    "tac_accelerator_%s: %zu bytes, %zu times, are more than a "
+                    "machine can have",
+                    call, bytes, times);
+}
+
 tac_status tac_accelerator_gather(tac_accelerator *a, const void *data,
                                   size_t bytes, const void **out)
 {
+    TAC_TRY(tac__accelerator_given(a, out, "gather", "out"));
+    if (bytes) TAC_TRY(tac__accelerator_given(a, data, "gather", "data"));
+    TAC_TRY(check_bytes(a, bytes, (size_t)a->world, "gather"));
     TAC_TRY(tac__accelerator_room(a, bytes * (size_t)a->world + 1));
     TAC_TRY(allgather(a, data, bytes, a->gathered));
     *out = a->gathered;
@@ -128,6 +148,11 @@ tac_status tac_accelerator_gather_for_metrics(tac_accelerator *a,
                         "batch; call eval_next first");
     count = a->batch->count;
     total = count * (size_t)a->world;
+    TAC_TRY(tac__accelerator_given(a, out, "gather_for_metrics", "out"));
+    TAC_TRY(tac__accelerator_given(a, n, "gather_for_metrics", "n"));
+    if (row_bytes && count)
+        TAC_TRY(tac__accelerator_given(a, rows, "gather_for_metrics", "rows"));
+    TAC_TRY(check_bytes(a, row_bytes, total, "gather_for_metrics"));
     TAC_TRY(tac__accelerator_room(a, total * (2 * row_bytes + 1) + 1));
     all = a->gathered + total * row_bytes;
     valid = all + total * row_bytes;
@@ -143,6 +168,7 @@ tac_status tac_accelerator_reduce(tac_accelerator *a, double *values, size_t n,
 {
     tac_req *req = NULL;
 
+    if (n) TAC_TRY(tac__accelerator_given(a, values, "reduce", "values"));
     TAC_TRY(tac_allreduce(a->comm, values, values, n, TAC_F64, TAC_SUM, NULL,
                           &req));
     TAC_TRY(tac_wait(req, 0));
@@ -168,7 +194,7 @@ static tac_status open_log(tac_accelerator *a)
     char path[4096];
 
     if (a->log || !a->project_dir) return TAC_OK;
-    if ((mkdir(a->project_dir, 0777) == 0 || errno == EEXIST) &&
+    if (tac_make_folders(a->project_dir) == 0 &&
         snprintf(path, sizeof path, "%s/metrics.jsonl", a->project_dir) <
             (int)sizeof path)
         a->log = fopen(path, "a");
@@ -204,6 +230,7 @@ tac_status tac_accelerator_log(tac_accelerator *a,
 {
     const uint64_t step = tac_accelerator_steps(a);
 
+    if (n) TAC_TRY(tac__accelerator_given(a, values, "log", "values"));
     if (a->rank != 0) return TAC_OK;
     if (a->out) {
         fprintf(a->out, "step %llu", (unsigned long long)step);

@@ -73,12 +73,12 @@ static void describe(const tac_accelerator *a, char *text, size_t bytes)
 {
     snprintf(text, bytes,
              "world %d, batch %lld, accumulate %lld, model %s, optimizer %s, "
-             "precision %s, seed %llu, steps %llu",
+             "precision %s, seed %llu, steps %llu, samples %zu",
              a->world, (long long)a->config.batch,
              (long long)a->config.accumulate, tac_model_spec(a->replica->model),
              a->config.optimizer, a->config.precision,
              (unsigned long long)a->config.seed,
-             (unsigned long long)a->total_steps);
+             (unsigned long long)a->total_steps, tac_sampler_count(a->sampler));
 }
 
 static tac_status write_tensors(tac_accelerator *a, const char *root,
@@ -147,6 +147,7 @@ tac_status tac_accelerator_save_state(tac_accelerator *a, const char *dir)
     const uint64_t step = a->replica ? a->replica->attempts : 0;
 
     TAC_TRY(expect_between(a, "save_state"));
+    TAC_TRY(tac__accelerator_given(a, dir, "save_state", "dir"));
     TAC_TRY(tac__accelerator_agree(
         a, a->rank == 0 ? tac_checkpoint_begin(a->ctx, dir, step) : TAC_OK));
     tac_status s = tac__accelerator_agree(a, write_files(a, dir, step));
@@ -213,5 +214,6 @@ static tac_status load(tac_accelerator *a, const char *dir)
 tac_status tac_accelerator_load_state(tac_accelerator *a, const char *dir)
 {
     TAC_TRY(expect_between(a, "load_state"));
+    TAC_TRY(tac__accelerator_given(a, dir, "load_state", "dir"));
     return tac__accelerator_agree(a, load(a, dir));
 }

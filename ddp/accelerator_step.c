@@ -60,6 +60,7 @@ tac_status tac_accelerator_next(tac_accelerator *a, const tac_batch **out)
 {
     TAC_TRY(tac__accelerator_expect(a, TAC__IDLE, "next",
                                     "backward, step and zero_grad"));
+    TAC_TRY(tac__accelerator_given(a, out, "next", "out"));
     *out = a->batch = NULL;
     if (!a->dirty && a->replica->attempts >= a->total_steps) return TAC_OK;
     TAC_TRY(tac_loader_next(a->loader, &a->batch));
@@ -195,6 +196,12 @@ tac_status tac_accelerator_zero_grad(tac_accelerator *a)
 /* ---- what came of it ------------------------------------------------------
  */
 
+/* At any stage, but after prepare. */
+static tac_status prepared(const tac_accelerator *a, const char *call)
+{
+    return tac__accelerator_expect(a, a->stage, call, "prepare");
+}
+
 uint64_t tac_accelerator_steps(const tac_accelerator *a)
 {
     return a->replica ? tac__replica_applied(a->replica) : 0;
@@ -207,12 +214,16 @@ double tac_accelerator_lr(const tac_accelerator *a)
 
 tac_status tac_accelerator_take_metrics(tac_accelerator *a, tac_metrics *out)
 {
+    TAC_TRY(prepared(a, "take_metrics"));
+    TAC_TRY(tac__accelerator_given(a, out, "take_metrics", "out"));
     TAC_TRY(tac_replica_take_metrics(a->replica, out));
     return tac_metrics_reduce(a->comm, out);
 }
 
 tac_status tac_accelerator_params_hash(tac_accelerator *a, uint64_t *out)
 {
+    TAC_TRY(prepared(a, "params_hash"));
+    TAC_TRY(tac__accelerator_given(a, out, "params_hash", "out"));
     return tac_replica_hash(a->replica, out);
 }
 

@@ -77,6 +77,14 @@ void tac__capture_speak(tac__capture *c, int failed)
     tac__capture_flush(c);
 }
 
+/* A function of the program's own that failed without a word. */
+static void name_silent(tac__capture *c, tac_status s)
+{
+    if (c->text[0] || c->told) return;
+    snprintf(c->text, sizeof c->text, "error: rank %d failed: %s; %s", c->rank,
+             tac_status_text(s), tac_status_remedy(s));
+}
+
 tac_status tac__agree_verdict(tac_comm *comm, tac__capture *c, tac_status mine)
 {
     const int world = tac_comm_size(comm);
@@ -99,7 +107,10 @@ tac_status tac__agree_verdict(tac_comm *comm, tac__capture *c, tac_status mine)
     }
     if (failed) {
         verdict = (tac_status)all[speaker];
-        if (c->rank == speaker) tac__capture_speak(c, failed);
+        if (c->rank == speaker) {
+            name_silent(c, verdict);
+            tac__capture_speak(c, failed);
+        }
         c->text[0] = '\0';
         c->told = c->agreed = 1;
     }

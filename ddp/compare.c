@@ -8,9 +8,6 @@
 #include <string.h>
 
 #include "tacit/hash.h"
-#include "tacit/train_config.h"
-
-enum { TEXT_BYTES = 8192 };
 
 /* What may differ from rank to rank. */
 static const char *const local_keys[] = {
@@ -24,17 +21,25 @@ static int is_local(const char *key)
     return 0;
 }
 
-static void write_text(const tac_options *o, char text[TEXT_BYTES])
+void tac__lines_add(tac__lines *l, const char *name, const char *value)
 {
-    size_t used = 0;
+    const size_t room = sizeof l->text - l->used;
+    const int n = snprintf(l->text + l->used, room, "%s=%s\n", name, value);
 
-    memset(text, 0, TEXT_BYTES);
+    if (n > 0 && (size_t)n < room)
+        l->used += (size_t)n;
+    else
+        memset(l->text + l->used, 0, room);
+}
+
+void tac__lines_config(tac__lines *l, const tac_train_config *c)
+{
+    char value[TAC__VALUE_BYTES];
+
     for (const tac_option *row = tac_train_config_options(); row->key; row++) {
         if (is_local(row->key)) continue;
-        const int n = snprintf(text + used, TEXT_BYTES - used, "%s=%s\n",
-                               row->key, tac_options_value(o, row->key));
-        if (n < 0 || (size_t)n >= TEXT_BYTES - used) return;
-        used += (size_t)n;
+        tac__config_value(c, row, value);
+        tac__lines_add(l, row->key, value);
     }
 }
 
@@ -52,14 +57,14 @@ static tac_status report(tac_comm *comm, char *mine, char *theirs)
             const char *value = strchr(t, '=');
             return tac_fail(tac_comm_context(comm), TAC_ERR_MISMATCH,
                             "ranks disagree: rank %d runs with %s, rank 0 with "
-                            "%s; give all ranks the same options",
+                            "%s; give all ranks the same",
                             tac_comm_rank(comm), m, value ? value + 1 : t);
         }
         m += lm + 1;
         t += lt + 1;
     }
     return tac_fail(tac_comm_context(comm), TAC_ERR_MISMATCH,
-                    "ranks disagree on their options; rank %d differs from "
+                    "ranks disagree on their settings; rank %d differs from "
                     "rank 0",
                     tac_comm_rank(comm));
 }
@@ -82,18 +87,17 @@ static tac_status hashes_equal(tac_comm *comm, const char *text, int *equal)
     return s;
 }
 
-tac_status tac__compare_options(tac_comm *comm, const tac_options *o)
+tac_status tac__compare_lines(tac_comm *comm, const tac__lines *l)
 {
-    char mine[TEXT_BYTES], theirs[TEXT_BYTES];
+    tac__lines mine = *l, theirs = *l;
     tac_req *req = NULL;
     int equal = 0;
 
-    write_text(o, mine);
-    TAC_TRY(hashes_equal(comm, mine, &equal));
+    TAC_TRY(hashes_equal(comm, mine.text, &equal));
     if (equal) return TAC_OK;
-    memcpy(theirs, mine, sizeof theirs);
-    TAC_TRY(tac_broadcast(comm, theirs, sizeof theirs, TAC_U8, 0, NULL, &req));
+    TAC_TRY(tac_broadcast(comm, theirs.text, sizeof theirs.text, TAC_U8, 0,
+                          NULL, &req));
     TAC_TRY(tac_wait(req, 0));
-    if (!memcmp(mine, theirs, sizeof mine)) return TAC_OK;
-    return report(comm, mine, theirs);
+    if (!memcmp(mine.text, theirs.text, sizeof mine.text)) return TAC_OK;
+    return report(comm, mine.text, theirs.text);
 }

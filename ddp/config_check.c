@@ -202,6 +202,7 @@ static tac_status check_compress(tac_context *ctx, const tac_train_config *c)
 tac_status tac_train_config_resolve(tac_context *ctx, tac_train_config *c,
                                     int world)
 {
+    TAC_TRY(tac__config_check_ranges(ctx, c));
     TAC_TRY(check_paths(ctx, c));
     TAC_TRY(check_data(ctx, c));
     TAC_TRY(check_skipping(ctx, c));

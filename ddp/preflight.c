@@ -11,11 +11,18 @@ static uint64_t parts(uint64_t whole, uint64_t part)
 
 static tac_status too_few_for_ranks(const tac__run *run, uint64_t samples)
 {
+    const char *s = samples == 1 ? "" : "s";
+
+    if (samples == 0)
+        return tac_fail(run->rank->ctx, TAC_ERR_CONFIG,
+                        "%s has no training samples: give data that has some",
+                        run->config->data);
     return tac_fail(run->rank->ctx, TAC_ERR_CONFIG,
-                    "%s has %" PRIu64 " training samples, and of %d ranks some "
-                    "would have none: use at most %" PRIu64 " ranks, or more "
-                    "data",
-                    run->config->data, samples, run->rank->world, samples);
+                    "%s has %" PRIu64 " training sample%s, and of %d ranks "
+                    "some would have none: use at most %" PRIu64 " rank%s, or "
+                    "more data",
+                    run->config->data, samples, s, run->rank->world, samples,
+                    s);
 }
 
 static tac_status too_few_for_batch(const tac__run *run, uint64_t samples,

@@ -4,6 +4,7 @@
 #include "local.h"
 #include "save.h"
 #include "record.h"
+#include "tacit/folder.h"
 #include "underflow_report.h"
 
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,25 +23,6 @@ static char *path_in(const char *dir, const char *name)
 
     if (path) snprintf(path, n, "%s/%s", dir, name);
     return path;
-}
-
-/* mkdir -p. */
-static int make_dirs(const char *dir)
-{
-    char *path = strdup(dir);
-    int rc = path ? 0 : -1;
-
-    for (char *p = path; p && rc == 0; p++) {
-        if (*p != '/' && *p != '\0') continue;
-        const char kept = *p;
-
-        *p = '\0';
-        if (path[0] && mkdir(path, 0777) != 0 && errno != EEXIST) rc = -1;
-        *p = kept;
-        if (!kept) break;
-    }
-    free(path);
-    return rc;
 }
 
 static FILE *open_in(tac__run *run, const char *name, const char *mode)
@@ -153,7 +134,7 @@ tac_status tac__run_dir_open(tac__run *run)
     TAC_TRY(try_file(run, "record", run->config->record));
     TAC_TRY(try_file(run, "attempt-times", run->config->attempt_times));
     if (!run->config->run_dir) return TAC_OK;
-    if (make_dirs(run->config->run_dir) != 0)
+    if (tac_make_folders(run->config->run_dir) != 0)
         return tac_fail(run->rank->ctx, TAC_ERR_IO,
                         "cannot make the run folder %s: %m; check --run-dir",
                         run->config->run_dir);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare.h"
 #include "local.h"
 #include "tacit/safetensors.h"
 
@@ -48,7 +49,7 @@ static const struct kept {
     {"drop-deltas", IN_LOCAL_MODES},
 };
 
-enum { KEPT = sizeof kept / sizeof *kept, VALUE_BYTES = 1024 };
+enum { KEPT = sizeof kept / sizeof *kept, VALUE_BYTES = TAC__VALUE_BYTES };
 
 static const tac_option *find_row(const char *key)
 {
@@ -56,41 +57,6 @@ static const tac_option *find_row(const char *key)
 
     while (row->key && strcmp(row->key, key) != 0) row++;
     return row;
-}
-
-/* As few digits as tell it from all others; what is left open is "auto". */
-static void number_text(double x, char out[VALUE_BYTES])
-{
-    int digits = 6;
-
-    if (isnan(x)) {
-        snprintf(out, VALUE_BYTES, "auto");
-        return;
-    }
-    do snprintf(out, VALUE_BYTES, "%.*g", digits, x);
-    while (digits++ < 17 && strtod(out, NULL) != x);
-}
-
-/* The value as it was resolved, which is not always the one that was given. */
-static void value_text(const tac_train_config *c, const tac_option *row,
-                       char out[VALUE_BYTES])
-{
-    const void *at = (const char *)c + row->offset;
-    const char *text;
-
-    switch (row->type) {
-    case TAC_OPT_INT:
-        snprintf(out, VALUE_BYTES, "%" PRId64, *(const int64_t *)at);
-        return;
-    case TAC_OPT_F64: number_text(*(const double *)at, out); return;
-    case TAC_OPT_BOOL:
-        snprintf(out, VALUE_BYTES, "%s", *(const int *)at ? "true" : "false");
-        return;
-    default:
-        text = *(const char *const *)at;
-        snprintf(out, VALUE_BYTES, "%s", text ? text : "");
-        return;
-    }
 }
 
 static int is_kept(const tac_train_config *c, const struct kept *k)
@@ -163,7 +129,7 @@ tac_status tac__save_config(const tac__run *run, tac_safetensors_writer *w)
     for (size_t i = 0; i < KEPT; i++) {
         if (!is_kept(run->config, &kept[i])) continue;
         key_text(kept[i].option, key);
-        value_text(run->config, find_row(kept[i].option), value);
+        tac__config_value(run->config, find_row(kept[i].option), value);
         TAC_TRY(tac_safetensors_set_metadata(w, key, value));
     }
     TAC_TRY(save_derived(run, w));
@@ -266,7 +232,7 @@ tac_status tac__resume_config(const tac__run *run, const tac_safetensors *f)
 
     for (size_t i = 0; i < KEPT; i++) {
         if (!is_kept(run->config, &kept[i])) continue;
-        value_text(run->config, find_row(kept[i].option), mine);
+        tac__config_value(run->config, find_row(kept[i].option), mine);
         TAC_TRY(compare(run, f, kept[i].option, mine));
     }
     return TAC_OK;

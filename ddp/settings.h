@@ -12,6 +12,11 @@
 tac_status tac__settings_resolve(tac_context *ctx, tac_train_config *c,
                                  int world);
 
+/* config_range.c: every option's value is one that its table accepts. Errors:
+ * CONFIG. */
+tac_status tac__config_check_ranges(tac_context *ctx,
+                                    const tac_train_config *c);
+
 /* An optimizer's configuration with the groups that it points to: not to be
  * copied. */
 enum { TAC__MAX_GROUPS = 32 };

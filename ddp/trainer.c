@@ -2,6 +2,7 @@
 #include "trainer_impl.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,14 +64,44 @@ static tac_status find_callbacks(tac_trainer *t)
     return TAC_OK;
 }
 
+static tac_status compare_config(tac_trainer *t)
+{
+    tac__lines l = {.used = 0};
+
+    tac__lines_config(&l, &t->rank.config);
+    return tac__compare_lines(t->rank.comm, &l);
+}
+
+static void add_count(tac__lines *l, const char *name, const tac_dataset *set)
+{
+    char value[32] = "none";
+
+    if (set)
+        snprintf(value, sizeof value, "%zu", tac_dataset_get_info(set).count);
+    tac__lines_add(l, name, value);
+}
+
+static tac_status compare_parts(tac_trainer *t)
+{
+    tac__lines l = {.used = 0};
+
+    add_count(&l, "training samples", t->run.data.train);
+    add_count(&l, "evaluation samples", t->run.data.val);
+    add_count(&l, "test samples", t->run.data.test);
+    tac__lines_add(&l, "compute_metrics",
+                   t->config.compute_metrics ? "given" : "none");
+    return tac__compare_lines(t->rank.comm, &l);
+}
+
 static tac_status create(tac_trainer *t, const tac_trainer_config *config,
                          const tac_options *options)
 {
     TAC_TRY(tac__place_find(t->rank.comm, &t->rank.place));
     TAC_TRY(agree(t, configure(t, config, options)));
-    TAC_TRY(agree(t, tac__compare_options(t->rank.comm, t->rank.options)));
+    TAC_TRY(agree(t, compare_config(t)));
     TAC_TRY(find_callbacks(t));
-    return tac__trainer_data(t);
+    TAC_TRY(tac__trainer_data(t));
+    return agree(t, compare_parts(t));
 }
 
 tac_status tac__trainer_create(tac_context *ctx, tac_comm *comm,

@@ -1,12 +1,11 @@
 /* A trainer evaluates, predicts, and writes its model. */
 #include "trainer_impl.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "local.h"
 #include "tacit/checkpoint.h"
+#include "tacit/folder.h"
 #include "tacit/safetensors.h"
 
 static tac_status agree(tac_trainer *t, tac_status mine)
@@ -88,6 +87,10 @@ tac_status tac_trainer_predict(tac_trainer *t, tac_dataset *set,
 {
     tac__part *part;
 
+    if (!p)
+        return tac_fail(t->rank.ctx, TAC_ERR_ARG,
+                        "tac_trainer_predict: a place for the prediction is "
+                        "needed");
     TAC_TRY(evaluate_set(t, set, 1, &part, out));
     *p = (tac_eval_prediction){
         t->logits, t->labels, tac_sampler_count(part->sampler),
@@ -117,7 +120,7 @@ static tac_status write_model(tac_trainer *t, const char *dir)
     tac_status s;
 
     if (t->rank.rank != 0) return TAC_OK;
-    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+    if (tac_make_folders(dir) != 0)
         return tac_fail(t->rank.ctx, TAC_ERR_IO,
                         "cannot make the folder %s: %m; check the path", dir);
     path = tac_checkpoint_path(dir, "model.safetensors");
@@ -134,6 +137,9 @@ tac_status tac_trainer_save_model(tac_trainer *t, const char *dir)
 {
     tac_status s;
 
+    if (!dir || !*dir)
+        return tac_fail(t->rank.ctx, TAC_ERR_ARG,
+                        "tac_trainer_save_model: a folder is needed");
     t->rank.capture->armed = 1;
     TAC_TRY(tac__trainer_open(t, TAC__TO_EVALUATE));
     TAC_TRY(tac__local_show_mean(t->run.replica));

@@ -180,12 +180,21 @@ static tac_status check(tac__run *run, const told *t, size_t n)
         return tac_fail(run->rank->ctx, TAC_ERR_ARG,
                         "compute_metrics gave %zu values; at most %d are kept",
                         n, TAC_TRAINER_METRICS);
-    for (size_t i = 0; i < n; i++)
-        if (!t->values[i].name[0] || !strcmp(t->values[i].name, "loss"))
+    for (size_t i = 0; i < n; i++) {
+        const char *name = t->values[i].name;
+
+        if (!name[0] || !strcmp(name, "loss"))
             return tac_fail(run->rank->ctx, TAC_ERR_ARG,
                             "value %zu of compute_metrics is called '%s': give "
                             "it a name, other than loss",
-                            i, t->values[i].name);
+                            i, name);
+        for (size_t k = 0; k < i; k++)
+            if (!strcmp(t->values[k].name, name))
+                return tac_fail(run->rank->ctx, TAC_ERR_ARG,
+                                "values %zu and %zu of compute_metrics are "
+                                "both called '%s': give each its own name",
+                                k, i, name);
+    }
     return TAC_OK;
 }
 
@@ -198,6 +207,8 @@ static tac_status ask(tac__run *run, const tac_eval_prediction *p, told *t)
     if (run->rank->rank != 0) return TAC_OK;
     TAC_TRY(
         c->compute_metrics(c->metrics_arg, run->rank->ctx, p, t->values, &n));
+    for (size_t i = 0; i < TAC_TRAINER_METRICS; i++)
+        t->values[i].name[sizeof t->values[i].name - 1] = '\0';
     TAC_TRY(check(run, t, n));
     t->n = (int64_t)n;
     return TAC_OK;

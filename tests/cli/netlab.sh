@@ -147,6 +147,7 @@ has "$work/err" 'allowed here'
 # interrupted SIGNAL RC: the run is stopped while its command sleeps.
 interrupted() {
     local got=0 tries=300
+    : >"$work/out" # what the run before has said
     "$netlab" --hosts 2 --ranks-per-host 1 -- sh -c \
         'echo started; exec sleep 55' >"$work/out" 2>"$work/err" &
     pid=$!

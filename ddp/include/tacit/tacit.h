@@ -20,6 +20,7 @@
 #include "tacit/device.h"
 #include "tacit/dtype.h"
 #include "tacit/export.h"
+#include "tacit/folder.h"
 #include "tacit/half.h"
 #include "tacit/hash.h"
 #include "tacit/idx.h"
