@@ -31,7 +31,7 @@ static void put_accuracy(const eff_row *r, FILE *f)
         fputs("no accuracy to compare", f);
     else
         fprintf(f, "accuracy %+.2f +- %.2f points%s", 100 * r->gain,
-                100 * r->gain_error, differs ? "" : " (within chance)");
+                100 * r->gain_error, differs ? "" : " (not significant)");
 }
 
 static double less(double now, double before)
@@ -77,6 +77,19 @@ static void put_depth(const eff *e, FILE *f)
           f);
 }
 
+/* A difference of three in a hundred is what repeating a run makes. */
+static void put_times(double seconds, double baseline, FILE *f)
+{
+    const double faster = baseline / seconds;
+
+    if (faster > 1 / 1.03 && faster < 1.03)
+        fputs("as fast", f);
+    else if (faster > 1)
+        fprintf(f, "%.3g times as fast", faster);
+    else
+        fprintf(f, "%.3g times as slow", 1 / faster);
+}
+
 static void put_traffic(const eff *e, const char *key, const char *what,
                         FILE *f)
 {
@@ -85,10 +98,11 @@ static void put_traffic(const eff *e, const char *key, const char *what,
     if (!r || !(r->bytes > 0) || !(b->bytes > 0)) return; /* one rank */
     fprintf(f, "%s: %.4g times fewer bytes", what, b->bytes / r->bytes);
     for (size_t k = 0; k < e->n_networks; k++)
-        if (r->modelled[k] > 0)
-            fprintf(f, "%s %.3g times as fast on %s",
-                    k ? "," : ", by the model", b->modelled[k] / r->modelled[k],
-                    e->network_names[k]);
+        if (r->modelled[k] > 0) {
+            fputs(k ? ", " : ", by the model ", f);
+            put_times(r->modelled[k], b->modelled[k], f);
+            fprintf(f, " on %s", e->network_names[k]);
+        }
     fputs("; ", f);
     put_less(f, r->memory_total, b->memory_total);
     fputs(" memory in all; ", f);
@@ -101,7 +115,9 @@ static void put_speed(const eff *e, const char *key, const char *what, FILE *f)
     const eff_row *b = &e->rows[0], *r = eff_find(e, key);
 
     if (!r) return;
-    fprintf(f, "%s: %.3g times as fast here, ", what, b->seconds / r->seconds);
+    fprintf(f, "%s: ", what);
+    put_times(r->seconds, b->seconds, f);
+    fputs(" here, ", f);
     put_less(f, r->memory[EFF_ACTIVATIONS], b->memory[EFF_ACTIVATIONS]);
     fputs(" activations, ", f);
     put_less(f, r->memory_total, b->memory_total);
@@ -134,7 +150,8 @@ static void put_all(const eff *e, FILE *f)
     fputs(" memory, ", f);
     if (b->bytes > 0 && r->bytes > 0)
         fprintf(f, "%.4g times fewer bytes, ", b->bytes / r->bytes);
-    fprintf(f, "%.3g times as fast here; ", b->seconds / r->seconds);
+    put_times(r->seconds, b->seconds, f);
+    fputs(" here; ", f);
     put_accuracy(r, f);
     fputs(".\n", f);
 }

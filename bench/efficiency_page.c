@@ -180,7 +180,7 @@ static void put_table(const eff *e, FILE *f)
         "Another convention: the batch grows, steps get fewer"};
 
     fputs("<h2>Table</h2>\n<div class=\"box\" tabindex=\"0\" role=\"region\" "
-          "aria-label=\"Table\"><table class=\"rows\">\n",
+          "aria-label=\"Table\"><table class=\"all\">\n",
           f);
     put_columns(e, f);
     for (size_t i = 0; i < e->n_rows; i++) {

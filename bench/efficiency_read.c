@@ -145,6 +145,8 @@ tac_status eff_read_json(eff *e, const char *path)
     json_t *o = json_load_file(path, 0, &error);
     char program[16];
 
+    if (!o && error.line < 0)
+        return tac_fail(e->ctx, TAC_ERR_CONFIG, "--print: %s", error.text);
     if (!o)
         return tac_fail(e->ctx, TAC_ERR_CONFIG, "--print %s: line %d: %s", path,
                         error.line, error.text);
