@@ -1,8 +1,7 @@
-/* The end of a run: totals over all ranks, and one trace of all ranks. */
+/* The end of a run: totals over all ranks. */
 #include "run.h"
 #include "local.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,6 @@
 #include <sys/resource.h>
 
 #include "tacit/clock.h"
-#include "tacit/trace.h"
 
 static uint64_t peak_rss_bytes(void)
 {
@@ -244,98 +242,4 @@ tac_status tac__run_summarize(tac__run *run)
     TAC_TRY(tac_replica_hash(run->replica, &s->params_hash));
     TAC_TRY(tac__local_hide_mean(run->replica));
     return reduce_totals(run);
-}
-
-/* ---- trace ----------------------------------------------------------------
- */
-
-/* Receives the text of rank r, malloc'd. What it can't hold the others would
- * send in vain, so there it ends for all. */
-static tac_status receive_text(tac_comm *comm, int r, char **out)
-{
-    uint64_t bytes = 0;
-    tac_req *req = NULL;
-    char *text;
-
-    TAC_TRY(tac_recv(comm, &bytes, sizeof bytes, TAC_U8, r, NULL, &req));
-    TAC_TRY(tac_wait(req, 0));
-    text = malloc((size_t)bytes + 1);
-    if (!text) {
-        tac_comm_abort(comm, "no memory for the trace");
-        return tac_fail(tac_comm_context(comm), TAC_ERR_NOMEM,
-                        "no memory for %llu bytes of trace of rank %d",
-                        (unsigned long long)bytes, r);
-    }
-    tac_status s = tac_recv(comm, text, (size_t)bytes, TAC_U8, r, NULL, &req);
-    if (s >= 0) s = tac_wait(req, 0);
-    text[bytes] = '\0';
-    if (s < 0) {
-        free(text);
-        return s;
-    }
-    *out = text;
-    return TAC_OK;
-}
-
-static tac_status send_text(tac_comm *comm, const char *text)
-{
-    const uint64_t bytes = strlen(text);
-    tac_req *req[2] = {NULL, NULL};
-
-    TAC_TRY(tac_send(comm, &bytes, sizeof bytes, TAC_U8, 0, NULL, &req[0]));
-    TAC_TRY(tac_send(comm, text, bytes, TAC_U8, 0, NULL, &req[1]));
-    TAC_TRY(tac_wait(req[0], 0));
-    return tac_wait(req[1], 0);
-}
-
-static void append(FILE *f, const char *text, int *written)
-{
-    if (!f || !text[0]) return;
-    fprintf(f, "%s%s", (*written)++ ? ",\n" : "", text);
-}
-
-/* Rank 0 writes the events of all ranks, one rank's after the other's; also
- * without a file it takes what the others send. */
-static tac_status write_merged(tac__run *run, const char *mine)
-{
-    FILE *f = fopen(run->config->trace, "w");
-    const int error = errno;
-    int written = 0;
-
-    if (f) fputs("{\"traceEvents\":[\n", f);
-    append(f, mine, &written);
-    for (int r = 1; r < run->rank->world; r++) {
-        char *text = NULL;
-        const tac_status s = receive_text(run->rank->comm, r, &text);
-        if (s < 0) {
-            if (f) fclose(f);
-            return s;
-        }
-        append(f, text, &written);
-        free(text);
-    }
-    if (!f)
-        return tac_fail(run->rank->ctx, TAC_ERR_IO,
-                        "cannot write the trace %s: %s; check --trace",
-                        run->config->trace, strerror(error));
-    fputs("\n]}\n", f);
-    if (fclose(f) != 0)
-        return tac_fail(run->rank->ctx, TAC_ERR_IO,
-                        "cannot write the trace %s: %m; check the free space",
-                        run->config->trace);
-    return TAC_OK;
-}
-
-tac_status tac__run_write_trace(tac__run *run)
-{
-    char *mine = NULL;
-    tac_status made, s;
-
-    if (!run->config->trace) return TAC_OK;
-    made = tac_trace_events_json(run->rank->ctx, &mine);
-    const char *text = made < 0 ? "" : mine;
-    s = run->rank->rank == 0 ? write_merged(run, text)
-                             : send_text(run->rank->comm, text);
-    free(mine);
-    return s < 0 ? s : made;
 }

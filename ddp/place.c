@@ -52,7 +52,8 @@ static void count(const card *all, int n, int mine, tac__place *out)
     cpu_set_t cpus;
 
     CPU_ZERO(&cpus);
-    *out = (tac__place){.first_of_process = -1};
+    *out = (tac__place){.first_of_process = -1,
+                        .beside_first = same_host(&all[0], &all[mine])};
     for (int r = 0; r < n; r++) {
         if (!same_host(&all[r], &all[mine])) continue;
         out->host_ranks++;

@@ -8,6 +8,7 @@
 typedef struct tac__place {
     int host_ranks, host_processes, process_ranks;
     int first_of_process; /* the lowest rank of this process */
+    int beside_first;     /* rank 0 is on this host: one clock */
     int cpus;             /* that the ranks of this host may use together */
 } tac__place;
 

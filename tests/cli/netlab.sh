@@ -137,6 +137,20 @@ done
 between "seconds" "$(sed -n 's/.*seconds \([0-9.]*\).*/\1/p' "$work/out")" \
     0.75 30
 
+if [ -x "$BUILD/ddp_train" ] && command -v python3 >/dev/null; then
+    echo "- clocks of two hosts, which are one here"
+    hosts 0 -- "$BUILD/ddp_train" --quiet --model mlp:8 \
+        --data synth:200 --batch 8 --steps 3 --eval-every 0 --trace "$work/trace.json"
+    python3 - "$work/trace.json" <<'PY' || fail "the trace"
+import json, sys
+clocks = json.load(open(sys.argv[1]))["otherData"]["clocks"]
+print(clocks)
+assert [c["rank"] for c in clocks] == [1]
+assert 0 < clocks[0]["within_us"] < 1e5
+assert abs(clocks[0]["offset_us"]) <= clocks[0]["within_us"]
+PY
+fi
+
 echo "- a command that fails, and one host; a set-up that fails"
 hosts 3 --hosts 1 -- sh -c 'exit 3'
 has "$work/err" 'ended with 3'

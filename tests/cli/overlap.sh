@@ -16,11 +16,22 @@ fi
 command -v python3 >/dev/null || { echo "skipped: no python3 to read the trace"; exit 77; }
 python3 - "$out/trace.json" "$out/summary.json" <<'PY'
 import json, sys
-events = json.load(open(sys.argv[1]))["traceEvents"]
+trace = json.load(open(sys.argv[1]))
+events = trace["traceEvents"]
 summary = json.load(open(sys.argv[2]))
 spans = [e for e in events if e.get("ph") == "X"]
 ranks = {e["pid"] for e in spans}
 assert ranks == set(range(4)), f"ranks in the trace: {ranks}"
+order = {e["pid"]: e["args"]["sort_index"] for e in events
+         if e["name"] == "process_sort_index"}
+assert order == {r: r for r in range(4)}, f"order of the ranks: {order}"
+# Times begin with the run, events of a rank come in order; ranks of one host
+# have one clock.
+times = [[e["ts"] for e in spans if e["pid"] == r] for r in range(4)]
+assert min(map(min, times)) == 0, f"first at {min(map(min, times))} us"
+assert max(map(min, times)) < 5e6, "a rank begins seconds later"
+assert all(t == sorted(t) for t in times), "events out of order"
+assert trace["otherData"] == {"overwritten_spans": 0, "clocks": []}, trace["otherData"]
 inside = total = 0
 for rank in ranks:
     back = sorted((e["ts"], e["ts"] + e["dur"]) for e in spans

@@ -41,7 +41,7 @@ Test(trace, off)
     tac_trace_span(NULL, TAC_LANE_COMM, "x", 1, 2, 3);
     cr_assert_eq(tac_trace_read(ctx, &span, 1), 0);
     cr_assert_eq(tac_trace_lost(ctx), 0);
-    cr_assert_eq(tac_trace_events_json(ctx, &text), TAC_OK);
+    cr_assert_eq(tac_trace_events_json(ctx, 0, &text), TAC_OK);
     cr_assert_eq(count(text, "\"ph\":\"X\""), 0);
     free(text);
     tac_context_destroy(ctx);
@@ -100,7 +100,10 @@ static void expect_events(const char *text)
     cr_assert_eq(count(text, "\"name\":\"process_name\",\"ph\":\"M\""), 1);
     cr_assert_eq(count(text, "\"name\":\"thread_name\",\"ph\":\"M\""),
                  TAC_LANE_COUNT);
-    cr_assert_eq(count(text, "\"pid\":2"), 1 + TAC_LANE_COUNT + 2);
+    cr_assert_eq(count(text, "_sort_index\",\"ph\":\"M\""), 1 + TAC_LANE_COUNT);
+    cr_assert_eq(count(text, "\"pid\":2"), 2 * (1 + TAC_LANE_COUNT) + 2);
+    /* Whichever was recorded first, the one that began first comes first. */
+    cr_assert_lt(strstr(text, "ends before"), strstr(text, "reduce"));
     cr_assert_eq(count(text, "\"ph\":\"X\""), 2);
     cr_assert_not_null(
         strstr(text, "{\"name\":\"reduce \\\"0\\\"\",\"ph\":\"X\",\"pid\":2,"
@@ -117,13 +120,25 @@ static void record_two(tac_context *ctx)
     tac_trace_span(ctx, TAC_LANE_COMPUTE, "ends before", 1000, 999, -1);
 }
 
+Test(trace, times_are_shifted)
+{
+    char *text = NULL;
+    tac_context *ctx = make(8);
+    record_two(ctx);
+    cr_assert_eq(tac_trace_events_json(ctx, -500, &text), TAC_OK);
+    cr_assert_not_null(strstr(text, "\"ts\":0.5,\"dur\":0}"));
+    cr_assert_not_null(strstr(text, "\"ts\":1234567889.501,\"dur\":2.5,"));
+    free(text);
+    tac_context_destroy(ctx);
+}
+
 /* The bare lists of two ranks, joined by a comma, are one list. */
 Test(trace, events_can_be_merged)
 {
     char *text = NULL;
     tac_context *ctx = make(8);
     record_two(ctx);
-    cr_assert_eq(tac_trace_events_json(ctx, &text), TAC_OK);
+    cr_assert_eq(tac_trace_events_json(ctx, 0, &text), TAC_OK);
     expect_events(text);
     char *merged = malloc(2 * strlen(text) + 4);
     sprintf(merged, "[%s,%s]", text, text);

@@ -45,9 +45,12 @@ TAC_API size_t tac_trace_read(const tac_context *ctx, tac_span *out, size_t n);
 TAC_API uint64_t tac_trace_lost(const tac_context *ctx);
 /* Writes {"traceEvents":[...]} with pid = rank and tid = lane. Errors: IO. */
 TAC_API tac_status tac_trace_write(tac_context *ctx, const char *path);
-/* Writes the same events as a bare comma-separated list to memory, so that
- * rank 0 can merge ranks: *out is malloc'd, owned by the caller. */
-TAC_API tac_status tac_trace_events_json(tac_context *ctx, char **out);
+/* Writes the same events as a bare comma-separated list to memory, in the order
+ * in which they began, so that rank 0 can merge ranks: *out is malloc'd, owned
+ * by the caller. shift_ns is added to all times: minus the start of the run,
+ * plus what this host's clock is behind rank 0's. */
+TAC_API tac_status tac_trace_events_json(tac_context *ctx, int64_t shift_ns,
+                                         char **out);
 
 TAC_END_DECLS
 
