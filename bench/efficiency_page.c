@@ -8,21 +8,6 @@
 
 #include "efficiency.h"
 
-/* printf, with what HTML would read as markup replaced. */
-static void put(FILE *f, const char *format, ...) TAC_PRINTF(2, 3);
-static void put(FILE *f, const char *format, ...)
-{
-    char *words = NULL;
-    va_list args;
-
-    va_start(args, format);
-    const int n = vasprintf(&words, format, args);
-    va_end(args);
-    if (n < 0) return;
-    tac_svg_text(f, words);
-    free(words);
-}
-
 static void fact(FILE *f, const char *name, const char *format, ...)
     TAC_PRINTF(3, 4);
 static void fact(FILE *f, const char *name, const char *format, ...)
@@ -46,14 +31,14 @@ static void put_head(const eff *e, FILE *f)
           "<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
           "content=\"width=device-width, initial-scale=1\">\n<title>",
           f);
-    put(f, "Efficiency: %s on %s", e->model, e->data);
+    tac_page_print(f, "Efficiency: %s on %s", e->model, e->data);
     fprintf(f,
             "</title>\n<style>\n%s"
             ".wide svg{width:100%%;min-width:900px;height:auto;display:block}"
             "tr.part th{text-align:left;padding-top:.9em}"
             "</style>\n</head>\n<body>\n<h1>",
             tac_page_style());
-    put(f, "What each technique saves: %s on %s", e->model, e->data);
+    tac_page_print(f, "What each technique saves: %s on %s", e->model, e->data);
     fputs("</h1>\n<dl class=\"facts\">\n", f);
     fact(f, "Model", "%s, %.0f parameters", e->model, e->params);
     fact(f, "Ranks", "%s", e->how);
@@ -90,7 +75,7 @@ static void put_finding(const eff *e, FILE *f)
     for (char *line = strtok_r(words, "\n", &rest); line;
          line = strtok_r(NULL, "\n", &rest)) {
         fputs("<li>", f);
-        put(f, "%s", line + strspn(line, " "));
+        tac_page_print(f, "%s", line + strspn(line, " "));
         fputs("</li>\n", f);
     }
     fputs("</ul>\n", f);
@@ -141,7 +126,7 @@ static void put_columns(const eff *e, FILE *f)
           f);
     for (size_t k = 0; k < e->n_networks; k++) {
         fputs("<th>", f);
-        put(f, "%s", e->network_names[k]);
+        tac_page_print(f, "%s", e->network_names[k]);
         fputs("<small>&#181;s, modelled</small>", f);
     }
     fprintf(f,
@@ -156,8 +141,8 @@ static void put_row(const eff *e, const eff_row *r, FILE *f)
     const eff_row *b = &e->rows[0];
 
     fputs("<tr><td>", f);
-    put(f, "%s", r->label);
-    if (r->missing > 0) put(f, " (%zu diverged)", r->missing);
+    tac_page_print(f, "%s", r->label);
+    if (r->missing > 0) tac_page_print(f, " (%zu diverged)", r->missing);
     fputs("</td>", f);
     for (int m = 0; m < EFF_MEMORY; m++) cell(f, 2, r->memory[m] / 1048576);
     cell(f, 2, r->memory_total / 1048576);
@@ -221,7 +206,7 @@ static void put_terms(const eff *e, FILE *f)
                "of differences, seed by seed"
              : "of one seed; the standard error is that of so many images");
     fputs("</dl>\n<h2>Again</h2>\n<pre>", f);
-    put(f, "%s", e->command);
+    tac_page_print(f, "%s", e->command);
     fputs("</pre>\n</body>\n</html>\n", f);
 }
 

@@ -93,7 +93,9 @@ typedef struct sweep {
     double *lrs; /* ascending */
     size_t n_lrs;
     int64_t epoch_batches; /* micro-steps of an epoch, of a rank */
-    int64_t micro_steps;   /* of a rank and run, in all */
+    int64_t too_long; /* least H of the grid that no epoch has room for, so that
+                         there is no `accumulate` H from it on; 0: none */
+    int64_t micro_steps; /* of a rank and run, in all */
     size_t train_count, val_count, test_count;
     sweep_case *cases;
     size_t n_cases;

@@ -74,7 +74,7 @@ static void head(sweep_page *p)
         tac__page_text(p, g->name);
         tac__page_html(p, "</th>");
         if (g->kind == SWEEP_LOCAL && tac__sweep_rival(p, g))
-            tac__page_html(p, "<th class=\"t\">against accumulation</th>");
+            tac__page_html(p, "<th class=\"t\">against accumu&shy;lation</th>");
     }
     tac__page_html(p, "</tr></thead>\n");
 }

@@ -59,7 +59,15 @@ static void batch(sweep_page *p)
     if (p->s->o->steps > 0)
         tac__page_print(p, ": %lld steps", (long long)p->s->o->steps);
     else
-        tac__page_print(p, ": %g epochs", p->s->o->epochs);
+        tac__page_print(p, ": %g epoch%s", p->s->o->epochs,
+                        p->s->o->epochs == 1 ? "" : "s");
+    if (p->s->too_long)
+        tac__page_print(p,
+                        ". There is no accumulation from H = %lld on: an "
+                        "epoch has %lld micro-steps, and no step crosses its "
+                        "end",
+                        (long long)p->s->too_long,
+                        (long long)p->s->epoch_batches);
     end_fact(p);
 }
 

@@ -73,22 +73,12 @@ static void head(sweep_page *p)
 /* ---- cells -----------------------------------------------------------------
  */
 
-/* 12345 as 12 345, with a narrow space that does not break. */
-static void count_text(sweep_page *p, double v)
-{
-    char digits[40];
-    const int n = snprintf(digits, sizeof digits, "%.0f", v);
-    for (int i = 0; i < n; i++) {
-        if (i > 0 && (n - i) % 3 == 0 && digits[i - 1] != '-')
-            fputs("&#8239;", p->f);
-        fputc(digits[i], p->f);
-    }
-}
-
 static void value_text(sweep_page *p, column_form form, double v)
 {
+    char text[TAC_PAGE_TEXT];
+
     switch (form) {
-    case FORM_COUNT: count_text(p, v); break;
+    case FORM_COUNT: fputs(tac_page_count(v, text), p->f); break;
     case FORM_SHARE: fprintf(p->f, "%.2f", 100 * v); break;
     case FORM_SECONDS: fprintf(p->f, "%.4g", v); break;
     default: fprintf(p->f, "%.5g", v);

@@ -116,7 +116,11 @@ static void add_baselines(sweep *s, const grid *g)
     for (size_t i = 0; i < g->n_every; i++) {
         const int64_t h = (int64_t)g->every[i];
 
-        if (h == 1) continue; /* that is per-step */
+        if (h == 1) continue;       /* that is per-step */
+        if (h > s->epoch_batches) { /* no step crosses an epoch's end */
+            if (s->too_long == 0 || h < s->too_long) s->too_long = h;
+            continue;
+        }
         snprintf(label, sizeof label, "accumulate %lld", (long long)h);
         add_baseline(s, "grad", 1, h, "none", label);
     }

@@ -41,12 +41,17 @@ void sweep_print_begin(const sweep *s)
            "there is an H-th of them\n",
            (long long)o->batch, (long long)o->batch * s->world);
     printf("samples: the same for every case, in the same order: %lld "
-           "micro-steps a rank, %.4g epochs of %zu\n",
+           "micro-steps a rank, %.4g epoch%s of %zu\n",
            (long long)s->micro_steps,
-           (double)s->micro_steps / (double)s->epoch_batches, s->train_count);
+           (double)s->micro_steps / (double)s->epoch_batches,
+           s->micro_steps == s->epoch_batches ? "" : "s", s->train_count);
     if (o->steps > 0 && o->steps != s->micro_steps)
         printf("  (not %lld, so that every H divides them)\n",
                (long long)o->steps);
+    if (s->too_long)
+        printf("no accumulation from H = %lld on: an epoch has %lld "
+               "micro-steps, and no step crosses its end\n",
+               (long long)s->too_long, (long long)s->epoch_batches);
     print_rates(s);
     printf("test accuracy is of the averaged model on %zu samples that no "
            "choice looked at\n",

@@ -230,6 +230,7 @@ tac_status tac__run_summarize(tac__run *run)
     s->loss_scale = run->replica->scaling.scale;
     s->memory = run->memory;
     s->interrupted = run->stopped;
+    s->resumed = (int64_t)run->resumed_attempts;
     s->train_loss = run->epoch_sum.loss_sum / run->epoch_sum.count;
     s->eval_loss = run->last_eval.loss_sum / run->last_eval.count;
     s->eval_accuracy = tac__run_own(

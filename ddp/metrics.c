@@ -102,3 +102,19 @@ void tac__metrics_memory(tac__run *run)
     tac__memory_json(run->line, &run->memory);
     end_line(run);
 }
+
+void tac__metrics_failed(tac__run *run, tac_status s)
+{
+    tac_json *j = run->line;
+    char why[512] = "";
+
+    if (!run->metrics) return;
+    tac_context_error(run->rank->ctx, why, sizeof why);
+    tac_json_reset(j);
+    tac_json_begin_object(j, NULL);
+    tac_json_str(j, "kind", "failed");
+    tac_json_str(j, "status", tac_status_name(s));
+    tac_json_str(j, "message", *why ? why : tac_status_text(s));
+    tac_json_end_object(j);
+    tac__metrics_write(run);
+}

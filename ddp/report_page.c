@@ -21,6 +21,9 @@ static void write_head(const tac__report_page *p)
             "</title>\n<style>\n%s"
             ".bar{display:flex;height:1.5rem;max-width:660px;margin:.6em 0;"
             "background:var(--tac-soft)}.bar span{display:block}"
+            ".bar.thin{height:.55rem;margin-top:-.3em}"
+            ".hid{background:repeating-linear-gradient(45deg,var(--tac-c1) 0 "
+            "2px,var(--tac-paper) 2px 5px)}"
             ".swatch{display:inline-block;width:.8em;height:.8em;"
             "margin-right:.5em}summary{cursor:pointer}"
             "</style>\n</head>\n<body>\n",

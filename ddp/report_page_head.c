@@ -92,6 +92,9 @@ static void put_amount(const tac__report_page *p)
     tac_page_print(p->f, ", in %s (%s with evaluations and set-up)",
                    tac_page_seconds(number(p, "train_s"), a),
                    tac_page_seconds(number(p, "wall_s"), b));
+    if (number(p, "resumed") > 0)
+        tac_page_print(p->f, "; the last start went on from step %s",
+                       tac_page_count(number(p, "resumed"), a));
     fact_end(p);
     fact(p, "Throughput");
     tac_page_print(p->f, "%s samples/s",
@@ -106,10 +109,22 @@ static void warn(const tac__report_page *p, const char *text)
     fputs("</p>\n", p->f);
 }
 
+static void put_failure(const tac__report_page *p, const json_t *line)
+{
+    const char *kind = json_string_value(json_object_get(line, "kind"));
+    const char *why = json_string_value(json_object_get(line, "message"));
+
+    if (!kind || strcmp(kind, "failed") != 0 || !why) return;
+    fputs("<p class=\"warn\">", p->f);
+    tac_page_print(p->f, "The run failed: %s", why);
+    fputs("</p>\n", p->f);
+}
+
 static void put_warnings(const tac__report_page *p)
 {
     char text[200];
 
+    for (size_t i = 0; i < p->n; i++) put_failure(p, p->lines[i]);
     if (!p->summary)
         warn(p,
              "There is no summary.json: the run is under way, failed or was "

@@ -29,16 +29,31 @@ static void put_bar(const tac__report_page *p, const share *parts, size_t n,
     fputs("</div>\n", p->f);
 }
 
+/* Under the bar, on its scale: communication, as far as it was exposed and as
+ * far as computing hid it. */
+static void put_hidden_bar(const tac__report_page *p, double exposed,
+                           double hidden, double all)
+{
+    fprintf(p->f,
+            "<div class=\"bar thin\" role=\"img\" aria-label=\"Communication "
+            "that was exposed, and that computing hid\"><span "
+            "style=\"width:%.3f%%;background:var(--tac-c1)\"></span><span "
+            "class=\"hid\" style=\"width:%.3f%%\"></span></div>\n",
+            100 * exposed / all, 100 * fmin(hidden, all - exposed) / all);
+}
+
 static void put_share(const tac__report_page *p, const share *part, double all,
                       double steps)
 {
     char a[TAC_PAGE_TEXT], b[TAC_PAGE_TEXT], c[TAC_PAGE_TEXT];
 
     fprintf(p->f,
-            "<tr><td><span class=\"swatch\" style=\"background:var(--tac-%s)\">"
-            "</span>%s<td>%s<td>%s<td>%s<td class=\"t\">%s</tr>\n",
-            part->colour, part->name, tac_page_seconds(part->s, a),
-            tac_page_share(part->s / all, b),
+            "<tr><td><span class=\"swatch %s\" "
+            "style=\"background-color:var(--tac-%s)\"></"
+            "span>%s<td>%s<td>%s<td>%s<td class=\"t\">%s</tr>\n",
+            strcmp(part->colour, "hid") ? "" : "hid",
+            strcmp(part->colour, "hid") ? part->colour : "soft", part->name,
+            tac_page_seconds(part->s, a), tac_page_share(part->s / all, b),
             tac_page_seconds(part->s / steps, c), part->what);
 }
 
@@ -66,13 +81,18 @@ static void put_time(const tac__report_page *p)
     }
     if (parts[4].s < 0) parts[4].s = 0;
     fputs("<h2>Where the time of a step went</h2>\n", p->f);
+    const double comm = tac__report_number(p, "comm_s");
+    const share hidden = {"communication, hidden",
+                          "behind computing: costs no time of its own",
+                          comm - parts[3].s, "hid"};
     put_bar(p, parts, n, all);
+    if (hidden.s > 0) put_hidden_bar(p, parts[3].s, hidden.s, all);
     fputs("<div class=\"box\" tabindex=\"0\"><table><thead><tr><th>part<th>in "
           "all<th>share<th>a step<th class=\"t\">is</tr></thead><tbody>\n",
           p->f);
     for (size_t i = 0; i < n; i++) put_share(p, &parts[i], all, steps);
+    if (hidden.s > 0) put_share(p, &hidden, all, steps);
     fputs("</tbody></table></div>\n<p>", p->f);
-    const double comm = tac__report_number(p, "comm_s");
     if (comm > 0)
         tac_page_print(
             p->f,

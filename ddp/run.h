@@ -171,6 +171,8 @@ void tac__metrics_interval(tac__run *run, const tac_metrics *m,
                            const tac__progress_sample *s);
 void tac__metrics_eval(tac__run *run, double loss, double accuracy);
 void tac__metrics_memory(tac__run *run);
+/* The last line of a run that failed: why. */
+void tac__metrics_failed(tac__run *run, tac_status s);
 /* Writes what is in run->line. */
 void tac__metrics_write(tac__run *run);
 

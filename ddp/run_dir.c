@@ -113,6 +113,21 @@ static tac_status open_metrics(tac__run *run)
     return run->metrics ? TAC_OK : TAC_ERR_IO;
 }
 
+/* What an earlier run in this folder has left at its end would be taken for
+ * this one's, should this one be killed. */
+static void remove_results(const tac__run *run)
+{
+    static const char *const names[] = {"summary.json", "report.html",
+                                        "underflow.svg"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *path = path_in(run->config->run_dir, names[i]);
+
+        if (path) unlink(path);
+        free(path);
+    }
+}
+
 /* A file that can't be written is better found out before training. */
 static tac_status try_file(tac__run *run, const char *option, const char *path)
 {
@@ -139,6 +154,7 @@ tac_status tac__run_dir_open(tac__run *run)
                         "cannot make the run folder %s: %m; check --run-dir",
                         run->config->run_dir);
     TAC_TRY(lock_folder(run));
+    remove_results(run);
     TAC_TRY(write_config(run));
     run->line = tac_json_create();
     if (!run->line)

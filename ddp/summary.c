@@ -130,6 +130,7 @@ tac_status tac_summary_write(tac_context *ctx, const tac_summary *s,
     write_memory(j, &s->memory);
     tac_json_bool(j, "oversubscribed", s->oversubscribed);
     tac_json_bool(j, "interrupted", s->interrupted);
+    tac_json_i64(j, "resumed", s->resumed);
     tac_json_str(j, "params_hash", hash);
     tac_json_end_object(j);
     status = tac_json_write_file(j, path);

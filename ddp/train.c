@@ -228,6 +228,17 @@ static void write_report(tac__run *run)
         run->has_report = 1;
 }
 
+/* A run that fails on its way has a page, too: why, and how far it came. */
+static tac_status fail(tac__run *run, tac_status s)
+{
+    const int armed = run->rank->capture->armed;
+
+    tac__metrics_failed(run, s);
+    write_report(run);
+    run->rank->capture->armed = armed;
+    return s;
+}
+
 /* What is written in the end, by rank 0 from what all have told it. */
 static tac_status write_files(tac__run *run)
 {
@@ -248,7 +259,8 @@ tac_status tac__run_train(tac__run *run)
     if (run->config->dry_run) return TAC_OK;
     run->begin_s = tac_clock_s() - run->before_s;
     tac__callbacks_tell(run, TAC__TRAIN_BEGIN);
-    TAC_TRY(leave(run, run_all(run)));
+    const tac_status s = leave(run, run_all(run));
+    if (s < 0) return fail(run, s);
     tac__report_result(run);
     TAC_TRY(write_files(run));
     return run->stopped ? TAC_ERR_INTERRUPTED : TAC_OK;

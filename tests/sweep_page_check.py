@@ -155,7 +155,7 @@ def check_cell(name, key, cell, want):
     if want is None:
         check(cell[2] == "-", name, "%s: '%s' for nothing" % (key, cell[2]))
         return
-    text = float(cell[2].replace("\u202f", ""))
+    text = float(cell[2].replace(",", ""))
     scale = 100 if key.endswith("accuracy") else 1
     slack = 0.0051 if scale == 100 else 0.51 if abs(want) >= 1e5 else \
         6e-4 * abs(want)

@@ -107,6 +107,10 @@ has "$work/out" '16 micro-steps a rank, 2 epochs'
 has "$work/out" 'not 13, so that every H divides'
 has "$work/out" '^accumulate 4 *4 *4'
 # A step does not cross the end of an epoch, here of 10 micro-steps.
+run 0 "$sweep" "${tiny[@]}" --out "$work/plan" --dry-run --sync-every 1,4,4096
+has "$work/out" 'no accumulation from H = 4096 on'
+has "$work/out" 'accumulate 4 '
+! grep -q 'accumulate 4096' "$work/out" || fail "a baseline that can't be run is planned"
 run 0 "$sweep" "${tiny[@]}" --out "$work/plan" --dry-run --batch 30
 has "$work/out" '18 micro-steps a rank, 1.8 epochs'
 has "$work/out" '^accumulate 4 *5 *5'
@@ -214,10 +218,14 @@ results "$work/b/sweep.json" | cmp - "$work/b.rows" ||
     fail "other rows after Ctrl-C"
 
 echo "- one folder, one sweep"
-start --fresh
+exec 9<"$work/b"
+flock 9
 run 2 "$sweep" "${tiny[@]}" --out "$work/b"
 has "$work/err" 'another program is at work'
-wait $child
+# One that is about to let go is waited for.
+(sleep 0.3; flock -u 9) &
+run 0 "$sweep" "${tiny[@]}" --out "$work/b"
+exec 9<&-
 
 echo "- the learning rate is searched, beyond the list, too"
 run 0 "$sweep" "${tiny[@]}" --sync local --baseline-compress "" \

@@ -133,4 +133,21 @@ head -c 5000000 /dev/zero >"$work/d/summary.json"
 refuses 'is no text of at most'
 rm "$work/d/summary.json" "$work/d/metrics.jsonl"
 refuses 'has neither summary.json nor metrics.jsonl'
+
+# A run that fails has a page that says why, and nothing of the run before.
+train e --steps 20 --ranks 2
+[ -e "$work/e/summary.json" ] || fail "no summary"
+has "$work/e/report.html" 'communication, hidden'
+rc=0
+train e --steps 400 --ranks 2 --optimizer sgd --lr 1e6 2>/dev/null || rc=$?
+[ $rc -eq 3 ] || fail "diverging: exit code $rc"
+[ ! -e "$work/e/summary.json" ] || fail "the summary of another run"
+has "$work/e/report.html" 'The run failed: the training loss is no longer a number'
+has "$work/e/metrics.jsonl" '{"kind":"failed","status":"TAC_ERR_DIVERGED"'
+well_formed "$work/e/report.html"
+# One that went on says from where.
+train f --steps 20 --save-every 10
+train f --steps 30 --save-every 10 --resume auto
+has "$work/f/report.html" 'went on from step 20'
+has "$work/f/summary.json" '"resumed":20'
 exit $failed

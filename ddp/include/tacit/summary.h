@@ -75,6 +75,8 @@ typedef struct tac_summary {
     tac_memory_summary memory;
     int oversubscribed;
     int interrupted; /* a signal ended the run early */
+    int64_t resumed; /* attempts that were in the checkpoint from which the last
+                        start went on; 0: it began the run */
     uint64_t params_hash;
     const tac_checkpoint_metric *metrics; /* of compute_metrics, written as
                                              eval_<name>; borrowed */
