@@ -75,8 +75,10 @@ typedef struct tac_prepare_config {
     uint64_t seed;
 } tac_prepare_config;
 
-/* Builds everything on every rank and makes all ranks equal. Errors, on all
- * ranks: CONFIG, those of model and data, MISMATCH. */
+/* Compares settings and numbers of samples of all ranks, builds everything on
+ * every rank, and makes all ranks equal. Errors, on all ranks: CONFIG (a value
+ * that ddp_train's table of options would not take), those of model and data,
+ * MISMATCH. */
 TAC_API tac_status tac_accelerator_prepare(tac_accelerator *a,
                                            const tac_prepare_config *parts);
 
@@ -186,9 +188,9 @@ TAC_API tac_status tac_accelerator_evaluate(tac_accelerator *a,
 TAC_API tac_status tac_accelerator_save_state(tac_accelerator *a,
                                               const char *dir);
 /* The latest under `dir`, or the checkpoint `dir`: training goes on to the same
- * bits. After prepare, with the same model and settings; a checkpoint of
- * another number of ranks or another accumulation is refused. Errors: DATA,
- * MISMATCH. */
+ * bits. After prepare, with the same model, settings and number of samples; a
+ * checkpoint of another number of ranks or another accumulation is refused.
+ * Errors: DATA, MISMATCH. */
 TAC_API tac_status tac_accelerator_load_state(tac_accelerator *a,
                                               const char *dir);
 
