@@ -47,6 +47,8 @@ tac_status tac__best_publish(const tac__run *run);
 /* Collective, after training, with --load-best: the best checkpoint's
  * parameters, and last_eval is of them. */
 tac_status tac__best_load(tac__run *run);
+/* Collective, after tac__resume_load: what is to be beaten from here on. */
+tac_status tac__best_resume(tac__run *run);
 
 /* ---- resume.c -------------------------------------------------------------
  */

@@ -3,6 +3,7 @@
 #include "save.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,55 @@ tac_status tac__best_publish(const tac__run *run)
     TAC_TRY(tac_checkpoint_mark_best(ctx, run->save_root, metric_name(run)));
     return tac_checkpoint_rotate(ctx, run->save_root,
                                  (size_t)run->config->save_total_limit);
+}
+
+/* ---- going on -------------------------------------------------------------
+ */
+
+/* What the checkpoint in `folder` was worth, if it is none of later than where
+ * the run goes on; else NaN. */
+static double worth(const tac__run *run, const char *folder)
+{
+    char *path = tac_checkpoint_path(folder, "checkpoint.json");
+    tac_checkpoint_info info;
+    double value = NAN;
+
+    if (path && tac_checkpoint_read_info(run->rank->ctx, path, &info) >= 0 &&
+        info.attempts <= run->resumed_attempts)
+        value = tac_checkpoint_metric_of(&info, metric_name(run));
+    free(path);
+    return value;
+}
+
+/* Of the checkpoints beside the one that the run goes on from. */
+static double best_so_far(const tac__run *run)
+{
+    char *root = strdup(run->resumed_from), *best = NULL;
+    char *end = root ? strrchr(root, '/') : NULL;
+    double value = NAN;
+
+    if (end && end[1]) *end = '\0';
+    if (end &&
+        tac_checkpoint_find_best(run->rank->ctx, root, metric_name(run),
+                                 &best) >= 0 &&
+        best)
+        value = worth(run, best);
+    free(best);
+    free(root);
+    return isnan(value) ? worth(run, run->resumed_from) : value;
+}
+
+tac_status tac__best_resume(tac__run *run)
+{
+    double value = NAN;
+    tac_req *req = NULL;
+
+    if (!run->resumed_from) return TAC_OK;
+    if (run->rank->rank == 0) value = best_so_far(run);
+    TAC_TRY(tac_broadcast(run->rank->comm, &value, 1, TAC_F64, 0, NULL, &req));
+    TAC_TRY(tac_wait(req, 0));
+    run->best_metric = value;
+    return TAC_OK;
 }
 
 /* ---- loading it -----------------------------------------------------------

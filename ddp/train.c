@@ -142,6 +142,7 @@ tac_status tac__run_open(tac__run *run, int trains)
     TAC_TRY(tac__run_agree(
         run, tac_replica_connect(run->replica, run->total_steps)));
     if (trains) TAC_TRY(tac__run_agree(run, tac__resume_load(run)));
+    if (trains) TAC_TRY(tac__run_agree(run, tac__best_resume(run)));
     return tac__run_agree(
         run, tac__local_start(run->replica, run->resumed_from != NULL));
 }

@@ -648,6 +648,44 @@ static void test_best(void)
     done(&t);
 }
 
+static double falling;
+
+/* Each evaluation is worse than the one before. */
+static tac_status fall(void *arg, tac_context *ctx,
+                       const tac_eval_prediction *p, tac_metric *out, size_t *n)
+{
+    (void)arg, (void)ctx, (void)p;
+    strcpy(out[0].name, "falls");
+    out[0].value = falling--;
+    *n = 1;
+    return TAC_OK;
+}
+
+/* What was best before a run was resumed is what has to be beaten. */
+static void test_best_resumed(void)
+{
+    trial t = trial_of(2);
+    char path[128], ours[200];
+
+    falling = 10;
+    t.args.num_train_epochs = 2;
+    t.args.output_dir = folder("best_resumed", path);
+    t.args.eval_strategy = "epoch";
+    t.args.save_strategy = "best";
+    t.args.metric_for_best_model = "eval_falls";
+    t.compute = fall;
+    CHECK_EQ(run(&t), 0);
+    CHECK_EQ_F64(t.out[1].best_metric, 10);
+    done(&t);
+    t.args.num_train_epochs = 4;
+    t.resume = "auto";
+    CHECK_EQ(run(&t), 0);
+    CHECK_EQ_F64(t.out[1].best_metric, 10);
+    snprintf(ours, sizeof ours, "%s/checkpoints/step-%08d", path, 8);
+    CHECK_MSG(access(ours, F_OK) != 0, "%s is no better", ours);
+    done(&t);
+}
+
 /* ---- mistakes -------------------------------------------------------------
  */
 
@@ -686,6 +724,7 @@ int main(void)
     test_stop();
     test_resume();
     test_best();
+    test_best_resumed();
     test_mistakes();
     nftw(dir, forget, 8, FTW_DEPTH | FTW_PHYS);
     return tac_check_summary();
