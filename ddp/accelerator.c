@@ -8,6 +8,7 @@
 
 #include "agree.h"
 #include "compare.h"
+#include "run.h"
 
 /* ---- creation -------------------------------------------------------------
  */
@@ -265,6 +266,23 @@ static tac_status compare(tac_accelerator *a)
     return tac__compare_lines(a->comm, &l);
 }
 
+/* As ddp_train does, before anything large is allocated. */
+static tac_status check_memory(tac_accelerator *a,
+                               const tac_model_source *model)
+{
+    tac__rank rank = {
+        .ctx = a->ctx, .comm = a->comm, .rank = a->rank, .world = a->world};
+    tac__run run = {.rank = &rank,
+                    .config = &a->config,
+                    .model = model,
+                    .data = {.train = a->train, .val = a->eval},
+                    .replica = a->replica,
+                    .total_steps = a->total_steps};
+
+    TAC_TRY(tac__place_find(a->comm, &rank.place));
+    return tac__memory_check(&run);
+}
+
 tac_status tac_accelerator_prepare(tac_accelerator *a,
                                    const tac_prepare_config *parts)
 {
@@ -279,6 +297,7 @@ tac_status tac_accelerator_prepare(tac_accelerator *a,
            parts->struct_size < sizeof p ? parts->struct_size : sizeof p);
     TAC_TRY(tac__accelerator_agree(a, open_local(a, &p)));
     TAC_TRY(tac__accelerator_agree(a, compare(a)));
+    TAC_TRY(tac__accelerator_agree(a, check_memory(a, p.model)));
     return tac__accelerator_agree(
         a, tac_replica_connect(a->replica, a->total_steps));
 }

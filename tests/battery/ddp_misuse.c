@@ -35,7 +35,7 @@ static tac_dataset *samples(size_t count)
 typedef struct acc {
     tac_prepare_config other;
     size_t more_samples, more_eval;
-    const char *precision;
+    const char *precision, *spec;
     int everywhere;
     tac_status want;
     tac_status (*use)(tac_accelerator *a, int rank);
@@ -51,7 +51,8 @@ static tac_status acc_body(tac_context *ctx, tac_comm *comm, void *arg)
     const acc *t = arg;
     const int rank = tac_comm_rank(comm);
     const int odd = t->everywhere || rank == 1;
-    const tac_model_source model = {.spec = "mlp:5"}, other = {.spec = "mlp:6"};
+    const tac_model_source model = {.spec = "mlp:5"},
+                           other = {.spec = t->spec ? t->spec : "mlp:6"};
     tac_accelerator_config c = {.struct_size = sizeof c};
     tac_prepare_config p = {.struct_size = sizeof p,
                             .model = &model,
@@ -71,7 +72,7 @@ static tac_status acc_body(tac_context *ctx, tac_comm *comm, void *arg)
         if (t->other.learning_rate != 0)
             p.learning_rate = t->other.learning_rate;
         p.optimizer = t->other.optimizer;
-        if (t->other.model) p.model = &other;
+        if (t->other.model || t->spec) p.model = &other;
     }
     s = tac_accelerator_create(ctx, comm, &c, &a);
     if (s >= 0) s = tac_accelerator_prepare(a, &p);
@@ -165,6 +166,9 @@ static void accelerators(void)
     run_acc(NOBODY(.max_train_steps = INT64_MAX));
     run_acc(NOBODY(.num_warmup_steps = -1));
     run_acc(NOBODY(.optimizer = "adm"));
+    /* Refused before anything of it is allocated. */
+    run_acc((acc){
+        .spec = "mlp:400000,400000", .everywhere = 1, .want = TAC_ERR_CONFIG});
     /* Another dataset would deal other samples from there on. */
     run_acc((acc){.use = leave_state, .want = TAC_OK});
     run_acc((acc){.use = take_state, .want = TAC_OK});

@@ -77,8 +77,8 @@ typedef struct tac_prepare_config {
 
 /* Compares settings and numbers of samples of all ranks, builds everything on
  * every rank, and makes all ranks equal. Errors, on all ranks: CONFIG (a value
- * that ddp_train's table of options would not take), those of model and data,
- * MISMATCH. */
+ * that ddp_train's table of options would not take; more memory than the host
+ * has, with what would fit), those of model and data, MISMATCH. */
 TAC_API tac_status tac_accelerator_prepare(tac_accelerator *a,
                                            const tac_prepare_config *parts);
 
