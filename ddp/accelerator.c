@@ -100,17 +100,7 @@ void tac_accelerator_destroy(tac_accelerator *a)
 
 tac_status tac__accelerator_agree(tac_accelerator *a, tac_status mine)
 {
-    tac__capture *c = tac__capture_of(a->ctx);
-    int32_t worst = (int32_t)mine;
-    tac_req *req = NULL;
-
-    if (c) return tac__agree_verdict(a->comm, c, mine);
-    TAC_TRY(tac_allreduce(a->comm, &worst, &worst, 1, TAC_I32, TAC_MIN, NULL,
-                          &req));
-    TAC_TRY(tac_wait(req, 0));
-    if (mine < 0 || worst >= 0) return mine;
-    return tac_fail(a->ctx, (tac_status)worst,
-                    "another rank failed; its message says why");
+    return tac__agree(a->comm, mine);
 }
 
 tac_status tac__accelerator_expect(const tac_accelerator *a, tac__stage stage,

@@ -117,3 +117,19 @@ tac_status tac__agree_verdict(tac_comm *comm, tac__capture *c, tac_status mine)
     free(all);
     return verdict;
 }
+
+tac_status tac__agree(tac_comm *comm, tac_status mine)
+{
+    tac_context *ctx = tac_comm_context(comm);
+    tac__capture *c = tac__capture_of(ctx);
+    int32_t worst = (int32_t)mine;
+    tac_req *req = NULL;
+
+    if (c) return tac__agree_verdict(comm, c, mine);
+    TAC_TRY(
+        tac_allreduce(comm, &worst, &worst, 1, TAC_I32, TAC_MIN, NULL, &req));
+    TAC_TRY(tac_wait(req, 0));
+    if (mine < 0 || worst >= 0) return mine;
+    return tac_fail(ctx, (tac_status)worst,
+                    "another rank failed; its message says why");
+}

@@ -32,4 +32,9 @@ void tac__capture_flush(tac__capture *c);
 /* The same for `failed` ranks that have as much to say. */
 void tac__capture_speak(tac__capture *c, int failed);
 
+/* For objects that a program makes: whether tac_launch made the context, which
+ * holds messages back, or the program. Collective: the first failure of any
+ * rank, on all. */
+tac_status tac__agree(tac_comm *comm, tac_status mine);
+
 #endif

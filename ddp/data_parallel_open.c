@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agree.h"
+
 static tac_status build(tac_data_parallel *dp,
                         const tac_data_parallel_config *c,
                         const tac_dataset *set)
@@ -66,6 +68,7 @@ tac_status tac_data_parallel_open(tac_comm *comm,
     dp->low = c.autocast;
     s = build(dp, &c, set);
     if (s >= 0) s = dry_step(dp, c.batch, &loss);
+    s = tac__agree(comm, s); /* nobody waits for one that has failed alone */
     if (s >= 0) s = tac__data_parallel_wrap(dp, loss.loss, c.seed, c.reducer);
     if (s < 0) {
         tac_data_parallel_destroy(dp);
@@ -95,6 +98,9 @@ tac_status tac_data_parallel_forward(tac_data_parallel *dp,
     tac_autocast region;
     tac_status s;
 
+    if (!batch || !loss)
+        return tac_fail(dp->ctx, TAC_ERR_ARG,
+                        "tac_data_parallel_forward: batch and loss are needed");
     if (!dp->model)
         return tac_fail(dp->ctx, TAC_ERR_STATE,
                         "tac_data_parallel_forward: this wrap is over a tape "

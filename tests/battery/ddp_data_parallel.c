@@ -79,6 +79,7 @@ static tac_status body(tac_context *ctx, tac_comm *comm, void *arg)
     TAC_TRY(tac_data_parallel_create(comm, tape, loss.loss, 3, NULL, &dp));
     TAC_TRY(tac_data_parallel_hash(params, &t->hash[rank]));
     TAC_TRY(tac_data_parallel_loader(dp, t->set, batch, 0, 0, &loader));
+    CHECK(tac_data_parallel_forward(dp, &shapes, &loss) == TAC_ERR_STATE);
     TAC_TRY(step(t, dp, tape, m, loader));
     if (rank == 0) {
         t->n = tac_params_padded(params);
@@ -135,6 +136,37 @@ static tac_status open_body(tac_context *ctx, tac_comm *comm, void *arg)
     return TAC_OK;
 }
 
+static tac_status fails_on_one(void *arg, tac_params *params,
+                               const tac_model_config *c, tac_model **out)
+{
+    const int *rank = arg;
+
+    return *rank == 1 ? TAC_ERR_DATA
+                      : tac_model_create(params, "mlp:12", c, out);
+}
+
+/* Gradients that are numbers, and not all 0. */
+static tac_status step_once(tac_data_parallel *dp, tac_dataset *set)
+{
+    tac_params *params = tac_data_parallel_params(dp);
+    const float *grads = tac_params_grads(params);
+    tac_loader *loader;
+    const tac_batch *b;
+    tac_xent loss;
+    double sum = 0;
+
+    TAC_TRY(tac_data_parallel_loader(dp, set, 4, 0, 0, &loader));
+    TAC_TRY(tac_loader_start_epoch(loader, 0));
+    TAC_TRY(tac_loader_next(loader, &b));
+    TAC_TRY(tac_tape_begin(tac_data_parallel_tape(dp), NULL));
+    TAC_TRY(tac_data_parallel_forward(dp, b, &loss));
+    TAC_TRY(tac_data_parallel_backward(dp, loss.loss, SAMPLES, NULL, 1));
+    for (size_t i = 0; i < tac_params_padded(params); i++)
+        sum += fabs((double)grads[i]);
+    CHECK(isfinite(sum) && sum > 0.01);
+    return TAC_OK;
+}
+
 /* Each mistake is told, and leaves nothing behind. */
 static tac_status mistakes(tac_context *ctx, tac_comm *comm, void *arg)
 {
@@ -149,6 +181,11 @@ static tac_status mistakes(tac_context *ctx, tac_comm *comm, void *arg)
     c.batch = 4;
     CHECK(tac_data_parallel_open(comm, &c, NULL, &dp) == TAC_ERR_ARG);
     CHECK(tac_data_parallel_open(comm, NULL, t->set, &dp) == TAC_ERR_ARG);
+    /* A build that fails on one rank alone fails on all. */
+    const int rank = tac_comm_rank(comm);
+    c.model = &(tac_model_source){.build = fails_on_one, .arg = (void *)&rank};
+    CHECK(tac_data_parallel_open(comm, &c, t->set, &dp) == TAC_ERR_DATA);
+    c.model = &(tac_model_source){.spec = "mlp:12"};
     c.autocast = TAC_I32;
     CHECK(tac_data_parallel_open(comm, &c, t->set, &dp) == TAC_ERR_ARG);
     c.autocast = TAC_F32;
@@ -158,6 +195,17 @@ static tac_status mistakes(tac_context *ctx, tac_comm *comm, void *arg)
     c.model = &(tac_model_source){.spec = "mpl"};
     CHECK(tac_data_parallel_open(comm, &c, t->set, &dp) == TAC_ERR_CONFIG);
     CHECK(dp == NULL);
+    /* All that is optional, at once; and the arguments of forward. */
+    c.model = &(tac_model_source){.spec = "mlp:12"};
+    c.autocast = TAC_BF16;
+    c.recompute = 1;
+    c.dropout = 0.5f;
+    TAC_TRY(tac_data_parallel_open(comm, &c, t->set, &dp));
+    CHECK(tac_data_parallel_forward(dp, NULL, &(tac_xent){0}) == TAC_ERR_ARG);
+    CHECK(tac_data_parallel_forward(dp, &(tac_batch){.count = 4}, NULL) ==
+          TAC_ERR_ARG);
+    TAC_TRY(step_once(dp, t->set));
+    tac_data_parallel_destroy(dp);
     return TAC_OK;
 }
 

@@ -63,9 +63,9 @@ typedef struct tac_data_parallel_config {
         sizeof(tac_data_parallel_config), NULL, 0.0f, 0, TAC_F32, 0, 0, NULL \
     }
 
-/* Shapes and classes are those of `set`, which is not kept. Collective.
- * Errors: ARG, those of tac_model_open, tac_autocast_begin and
- * tac_data_parallel_create. */
+/* Shapes and classes are those of `set`, which is not kept; nor is *config.
+ * Collective. Errors, on all ranks but for NULL arguments: ARG, those of
+ * tac_model_open, tac_autocast_begin and tac_data_parallel_create. */
 TAC_API tac_status
 tac_data_parallel_open(tac_comm *comm, const tac_data_parallel_config *config,
                        const tac_dataset *set, tac_data_parallel **out);
