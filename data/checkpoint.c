@@ -99,6 +99,11 @@ static tac_status remove_leftovers(tac_context *ctx, const char *root)
     return s;
 }
 
+tac_status tac_checkpoint_tidy(tac_context *ctx, const char *root)
+{
+    return tac__files_is_dir(root) ? remove_leftovers(ctx, root) : TAC_OK;
+}
+
 tac_status tac_checkpoint_begin(tac_context *ctx, const char *root,
                                 uint64_t step)
 {

@@ -68,6 +68,9 @@ tac_status tac__save_open(tac__run *run)
                 "continue (--resume auto does)",
                 run->save_root);
     TAC_TRY(tac__best_check(run));
+    /* A run that is over already makes no checkpoint that would see to it. */
+    if (run->rank->rank == 0)
+        TAC_TRY(tac_checkpoint_tidy(run->rank->ctx, run->save_root));
     return try_settings(run);
 }
 

@@ -175,6 +175,13 @@ Test(data_checkpoint, leftovers_are_removed)
     tac_checkpoint_discard(root, 4);
     cr_expect(!exists(".tmp-step-00000004"));
     finds(root, "/step-00000001", 1);
+    /* A run that saves no more has them removed, too. */
+    cr_assert_eq(mkdir(in_root(path, ".tmp-old-step-00000001"), 0777), 0);
+    cr_assert_eq(tac_checkpoint_tidy(ctx, root), TAC_OK);
+    cr_expect(!exists(".tmp-old-step-00000001") && exists("step-00000001") &&
+              exists("notes.txt"));
+    cr_assert_eq(tac_checkpoint_tidy(ctx, in_root(path, "none")), TAC_OK);
+    cr_expect(!exists("none"));
 }
 
 static void break_weights(const char *name)

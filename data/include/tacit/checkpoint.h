@@ -26,6 +26,10 @@
 
 TAC_BEGIN_DECLS
 
+/* Removes what crashed runs have left in <root>, if there is such a folder: no
+ * checkpoint that can be found. For one process at a time. Errors: IO. */
+TAC_API tac_status tac_checkpoint_tidy(tac_context *ctx, const char *root);
+
 /* Makes <root> (mkdir -p) and an empty temporary folder for `step`; removes
  * those of crashed runs. Errors: IO, with the path and the remedy. */
 TAC_API tac_status tac_checkpoint_begin(tac_context *ctx, const char *root,
